@@ -1,23 +1,22 @@
-//! What every use case shares: the store, the keys, the question and the record.
+//! What every use case shares: the store, the keys and the record. The question, who may do what, is in `permit`.
 
-use std::collections::BTreeSet;
+mod permit;
+
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
+use nimbus_catalog::SurfaceReader;
 use nimbus_control_audit::{AuditRecord, Outcome, Priority, SigningKey};
-use nimbus_control_auth::access::{
-    Assignment, Caller, Conditions, Delegation, PolicyEngine, Resource, Validity,
-};
-use nimbus_control_auth::operation::{Need, Operation};
+use nimbus_control_auth::ServerKeys;
+use nimbus_control_auth::access::PolicyEngine;
+use nimbus_control_auth::operation::Operation;
 use nimbus_control_auth::password::{Cost, Hasher};
 use nimbus_control_auth::refresh::RefreshTokens;
-use nimbus_control_auth::role::{self, Role};
 use nimbus_control_auth::token::AccessTokens;
-use nimbus_control_auth::{ServerKeys, permission};
-use nimbus_control_store::{RoleAssignment, Store, TenantTx};
+use nimbus_control_store::{Store, TenantTx};
 use nimbus_control_vault::KeyRing;
-use nimbus_core::{Error, ErrorCode, ErrorKind, TenantId, UserId};
+use nimbus_core::{Error, ErrorCode, ErrorKind};
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
@@ -25,9 +24,13 @@ use crate::archive::{ArchiveAddress, AuditArchive};
 use crate::call::{Call, RequestContext};
 use crate::checkpoint::Checkpoints;
 use crate::failure::{Failure, Result};
-use crate::news::RunWatchers;
-use crate::roles::reach_of;
+use crate::live_log::LiveLogs;
+use crate::runs::OrderCheck;
 use crate::states::StateSource;
+use crate::system::SystemSource;
+use crate::topic_watchers::TopicWatchers;
+
+pub(crate) use permit::{EVERY_ENVIRONMENT, Permit};
 
 /// Secrets of the installation that live outside of its database.
 #[derive(Debug)]
@@ -91,28 +94,19 @@ pub(crate) struct AppInner {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) archive: Option<AuditArchive>,
     /// Rings when there may be a run to carry out.
-    pub(crate) bell: Arc<Notify>,
-    pub(crate) watchers: Arc<RunWatchers>,
+    pub(crate) wakeup: Arc<Notify>,
+    pub(crate) watchers: Arc<TopicWatchers>,
+    pub(crate) logs: LiveLogs,
     pub(crate) states: OnceLock<Arc<dyn StateSource>>,
-}
-
-/// The answer that an operation may go ahead, and what its record begins with.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    pub(crate) resource: Resource,
-    key: &'static str,
-    record: AuditRecord,
-}
-
-/// Stands for every environment there is and will be. No environment can be called so, and no grant that is limited
-/// to some has it.
-pub(crate) const EVERY_ENVIRONMENT: &str = "*";
-
-impl Permit {
-    /// The record of what is about to happen.
-    pub(crate) fn record(&self) -> AuditRecord {
-        self.record.clone()
-    }
+    pub(crate) system: OnceLock<Arc<dyn SystemSource>>,
+    /// Reads programs of components.
+    pub(crate) surfaces: OnceLock<Arc<dyn SurfaceReader>>,
+    /// Reads orders for simulated clouds.
+    pub(crate) orders: OnceLock<OrderCheck>,
+    /// Programs that are read at once.
+    pub(crate) readings: Arc<Semaphore>,
+    /// Programs that are read or wait for it.
+    pub(crate) reading_queue: Arc<Semaphore>,
 }
 
 impl App {
@@ -143,9 +137,15 @@ impl App {
                     .as_ref()
                     .map(AuditArchive::open)
                     .transpose()?,
-                bell: Arc::default(),
+                wakeup: Arc::default(),
                 watchers: Arc::default(),
+                logs: LiveLogs::default(),
                 states: OnceLock::new(),
+                system: OnceLock::new(),
+                surfaces: OnceLock::new(),
+                orders: OnceLock::new(),
+                readings: Arc::new(Semaphore::new(MOST_READINGS_AT_ONCE)),
+                reading_queue: Arc::new(Semaphore::new(MOST_READINGS)),
                 store,
                 keys,
                 settings,
@@ -167,9 +167,15 @@ impl App {
         let _ = self.inner.states.set(source);
     }
 
+    /// From now on the server tells about itself there. The first one stays.
+    pub fn tell_system_by(&self, source: Arc<dyn SystemSource>) {
+        // An error is a server that has one already.
+        let _ = self.inner.system.set(source);
+    }
+
     /// Rings when there may be a run to carry out.
-    pub fn run_bell(&self) -> Arc<Notify> {
-        Arc::clone(&self.inner.bell)
+    pub fn run_wakeup(&self) -> Arc<Notify> {
+        Arc::clone(&self.inner.wakeup)
     }
 
     /// The keys to the data keys of tenants, for whoever carries out their runs.
@@ -183,190 +189,6 @@ impl App {
 
     pub fn settings(&self) -> &AppSettings {
         &self.inner.settings
-    }
-
-    /// Whether the caller may do this in that tenant. A tenant outside of the caller's own subtree,
-    /// or one in which the caller may see nothing, is not found; a refusal inside is said and
-    /// recorded.
-    pub(crate) async fn permit(
-        &self,
-        call: &Call,
-        operation: Operation,
-        tenant: TenantId,
-    ) -> Result<Permit> {
-        self.permit_in(call, operation, tenant, None).await
-    }
-
-    /// As [`permit`](Self::permit), in an environment.
-    pub(crate) async fn permit_in(
-        &self,
-        call: &Call,
-        operation: Operation,
-        tenant: TenantId,
-        environment: Option<&str>,
-    ) -> Result<Permit> {
-        let Need::Permission(key) = operation.need else {
-            return Err(Failure::new(
-                ErrorCode::INTERNAL,
-                "the operation has no permission",
-            ));
-        };
-        let path = self.path(call, tenant).await?;
-        let kind = operation.id.split('.').next().unwrap_or_default();
-        let mut resource = Resource::in_tenant(&path, kind).ok_or_else(Failure::not_found)?;
-        resource.environment = environment.map(str::to_owned);
-        let record = self
-            .record_of(call, operation.id, kind)
-            .priority(priority_of(operation));
-        let circumstances = call.context.circumstances();
-        let engine = &self.inner.engine;
-        if engine
-            .decide(&call.who.caller, key, &resource, &circumstances)
-            .allowed
-        {
-            return Ok(Permit {
-                resource,
-                key,
-                record,
-            });
-        }
-        self.record_at_home(call, record.outcome(Outcome::Denied))
-            .await?;
-        let visible = permission::of_tier(permission::Tier::ReadOnly).any(|read| {
-            engine
-                .decide(&call.who.caller, read.key, &resource, &circumstances)
-                .allowed
-        });
-        let failure = if visible {
-            let message = format!("this needs the permission {key}");
-            Error::new(ErrorCode::NOT_PERMITTED, message)
-                .with_help("ask whoever administers the tenant for a role that has it")
-                .into()
-        } else {
-            Failure::not_found()
-        };
-        Err(Failure {
-            recorded: true,
-            ..failure
-        })
-    }
-
-    /// Refuses what changes an environment that the caller's permission is not for. What is not in an environment by
-    /// itself can be in effect in some.
-    pub(crate) fn ensure_in(&self, call: &Call, permit: &Permit, environment: &str) -> Result<()> {
-        if self.reaches(call, permit, environment) {
-            return Ok(());
-        }
-        let place = match environment {
-            EVERY_ENVIRONMENT => "every environment",
-            one => one,
-        };
-        let message = format!("this needs the permission {} in {place}", permit.key);
-        Err(Error::new(ErrorCode::NOT_PERMITTED, message)
-            .with_help("ask whoever administers the tenant for a role that has it there")
-            .into())
-    }
-
-    /// Whether what the caller was permitted holds in an environment too.
-    pub(crate) fn reaches(&self, call: &Call, permit: &Permit, environment: &str) -> bool {
-        let mut resource = permit.resource.clone();
-        resource.environment = Some(environment.to_owned());
-        self.has(call, permit.key, &resource)
-    }
-
-    /// From the operator's tenant down to the given one, if the caller's own is above it or is it.
-    pub(crate) async fn path(&self, call: &Call, tenant: TenantId) -> Result<Vec<TenantId>> {
-        let found = self
-            .inner
-            .store
-            .tenant_tx(call.who.home, async |tx| tx.tenant_get(tenant).await)
-            .await?;
-        Ok(found.path)
-    }
-
-    /// Whether the caller has a permission somewhere, without recording anything.
-    pub(crate) fn has(&self, call: &Call, key: &str, resource: &Resource) -> bool {
-        let circumstances = call.context.circumstances();
-        self.inner
-            .engine
-            .decide(&call.who.caller, key, resource, &circumstances)
-            .allowed
-    }
-
-    /// Nobody passes on, or takes away, what they do not hold.
-    pub(crate) fn ensure_holds(
-        &self,
-        call: &Call,
-        what: &str,
-        given: &Delegation<'_>,
-    ) -> Result<()> {
-        match call.who.caller.exceeded_by(given) {
-            None => Ok(()),
-            Some(excess) => Err(Error::new(
-                ErrorCode::NOT_PERMITTED,
-                format!("{what} has {excess}"),
-            )
-            .with_help("only somebody who holds all of it, as widely and as long, can do this")
-            .into()),
-        }
-    }
-
-    /// As [`ensure_holds`](Self::ensure_holds), for what somebody else has. `lasting` is whether the caller
-    /// gets to use it, and not only to take it away.
-    pub(crate) fn ensure_holds_all(
-        &self,
-        call: &Call,
-        assignments: &[Assignment],
-        path: &[TenantId],
-        lasting: bool,
-    ) -> Result<()> {
-        for assignment in assignments {
-            let what = format!("the role {}", assignment.role.name);
-            let given = Delegation {
-                grants: &assignment.role.grants,
-                path,
-                reach: assignment.reach,
-                when: lasting.then_some(Validity {
-                    conditions: &assignment.conditions,
-                    until: assignment.until,
-                }),
-            };
-            self.ensure_holds(call, &what, &given)?;
-        }
-        Ok(())
-    }
-
-    /// Makes a change after which the tenant still has somebody who runs it, if it had before.
-    pub(crate) async fn keeping_administrator<T>(
-        &self,
-        tx: &mut TenantTx,
-        path: &[TenantId],
-        change: impl AsyncFnOnce(&mut TenantTx) -> Result<T>,
-    ) -> Result<T> {
-        let is_root = path.len() <= 1;
-        let roles: &[&str] = if is_root {
-            &[role::PROVIDER_ADMIN]
-        } else {
-            &[role::PROVIDER_ADMIN, role::TENANT_ADMIN, role::ADMIN]
-        };
-        let before = tx.administrators(roles, is_root).await?;
-        let changed = change(tx).await?;
-        if before > 0 && tx.administrators(roles, is_root).await? == 0 {
-            let whose = if is_root {
-                "the installation"
-            } else {
-                "the tenant"
-            };
-            return Err(Error::new(
-                ErrorCode::LAST_ADMINISTRATOR,
-                format!("this would leave {whose} without an administrator"),
-            )
-            .with_help(
-                "first give somebody else who can sign in the role, without conditions and without an end",
-            )
-            .into());
-        }
-        Ok(changed)
     }
 
     pub(crate) fn record_of(&self, call: &Call, action: &str, kind: &str) -> AuditRecord {
@@ -440,70 +262,6 @@ impl App {
         self.record_at_home(call, record).await
     }
 
-    /// What a user may do, as the store has it now.
-    pub(crate) async fn caller_of(
-        &self,
-        tx: &mut TenantTx,
-        user: UserId,
-        limit: Option<BTreeSet<String>>,
-        until: Option<Timestamp>,
-    ) -> Result<Caller> {
-        let rows = tx.role_assignments_of(user).await?;
-        let assignments = self.assignments(tx, &rows).await?;
-        Ok(Caller {
-            id: user.to_string(),
-            assignments,
-            limit,
-            until,
-        })
-    }
-
-    /// Assignments with their roles. One whose role or conditions cannot be read gives nothing.
-    pub(crate) async fn assignments(
-        &self,
-        tx: &mut TenantTx,
-        rows: &[RoleAssignment],
-    ) -> Result<Vec<Assignment>> {
-        let names: BTreeSet<String> = rows
-            .iter()
-            .filter(|row| !role::is_built_in(&row.role))
-            .map(|row| row.role.clone())
-            .collect();
-        let names: Vec<String> = names.into_iter().collect();
-        // By name: a tenant has any number of roles, and only these matter here.
-        let custom = if names.is_empty() {
-            Vec::new()
-        } else {
-            tx.roles_named(&names).await?
-        };
-        let find = |name: &str| {
-            role::built_in(name).or_else(|| {
-                let row = custom.iter().find(|row| row.name == name)?;
-                Some(Role {
-                    name: row.name.clone(),
-                    description: row.description.clone(),
-                    grants: serde_json::from_value(row.grants.clone()).ok()?,
-                })
-            })
-        };
-        let tenant = tx.tenant();
-        Ok(rows
-            .iter()
-            .filter_map(|row| {
-                let conditions: Conditions = serde_json::from_value(row.conditions.clone()).ok()?;
-                conditions.check().ok()?;
-                Some(Assignment {
-                    role: find(&row.role)?,
-                    tenant,
-                    reach: reach_of(&row.reach),
-                    conditions,
-                    until: row.expires_at.map(Into::into),
-                    via: row.group_name.clone(),
-                })
-            })
-            .collect())
-    }
-
     /// The text to store for a password.
     pub(crate) async fn hash_password(&self, password: String) -> Result<String> {
         let password = zeroize::Zeroizing::new(password);
@@ -543,17 +301,10 @@ const MOST_HASHING: usize = 256;
 const HASHING_PAUSE_SECONDS: u64 = 2;
 /// However many cores there are: 19 MiB each stay in use for good.
 const MOST_HASHING_AT_ONCE: usize = 4;
-
-/// Changes of who may do what, deletions of tenants and exports are proved one by one.
-fn priority_of(operation: Operation) -> Priority {
-    match operation.id {
-        "tenants.delete" | "tenants.move" | "roles.assign" | "roles.unassign" | "audit.export" => {
-            Priority::Critical
-        }
-        _ if operation.is_read() => Priority::Low,
-        _ => Priority::Normal,
-    }
-}
+/// Reading a program may take a processor and a gigabyte, until it is ended.
+const MOST_READINGS_AT_ONCE: usize = 2;
+/// Those that are read and those that wait: the last of them is answered before its request is too old.
+const MOST_READINGS: usize = 6;
 
 /// Now, to the microsecond.
 pub(crate) fn seconds(timestamp: Timestamp) -> i64 {

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use nimbus_control_audit::Checkpoint;
 use nimbus_control_store::{ChainHead, StoreError};
 use nimbus_core::{Error, ErrorCode, TenantId};
+use nimbus_disk::FileMode;
 use tracing::{error, warn};
 use uuid::Uuid;
 
@@ -38,7 +39,8 @@ impl Checkpoints {
                 return Ok(server);
             }
             let server = Uuid::new_v4();
-            fs::write(&path, format!("{server}\n"))?;
+            let text = format!("{server}\n");
+            nimbus_disk::replace(&path, text.as_bytes(), FileMode::KeptOrPrivate)?;
             Ok(server)
         };
         let server = read().map_err(unwritable)?;

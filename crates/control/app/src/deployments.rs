@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 
 use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation::{self, Operation};
+use nimbus_control_auth::role::SWITCH_ENVIRONMENT;
 use nimbus_control_store::{
     DeploymentFilter, ListPage, NewDeployment, StoreError, StoredDeployment, StoredRun, Tenant,
     TenantFilter, TenantTx,
 };
 use nimbus_core::{DeploymentId, EnvironmentName, Error, ErrorCode, TenantId};
 use nimbus_document::Document;
-use nimbus_orchestrator::{FILE_NAME, InitAnswers, Manifest, edit, init_file, render};
+use nimbus_orchestrator::{
+    FILE_NAME, InitAnswers, Manifest, RunAction, RunResult, edit, init_file, render,
+};
 use serde_json::{Value, json};
 
 use crate::app::{App, Permit};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
+use crate::gates::managed_changes;
 use crate::input;
 use crate::repeat::RequestKey;
 
@@ -61,6 +65,10 @@ impl App {
         };
         if let Ok(id) = named.parse() {
             return Ok(id);
+        }
+        // A slug has none, and a database takes none.
+        if named.chars().any(char::is_control) {
+            return Err(Failure::not_found());
         }
         let filter = TenantFilter {
             slug: Some(named.to_owned()),
@@ -242,6 +250,7 @@ impl App {
                 let was = read_manifest(&before.manifest)?;
                 self.ensure_in_all(call, &permit, &was)?;
                 keeps_its_names(&was, &parsed)?;
+                self.ensure_manages(call, &permit, &was, &parsed)?;
                 let revision = revision.unwrap_or(before.revision);
                 let written = tx.deployment_write(id, revision, &manifest).await?;
                 let record = permit
@@ -328,6 +337,30 @@ impl App {
             .await
     }
 
+    /// Whoever writes a manifest switches no environment that they may not switch by itself, and takes away no gate that
+    /// they may not skip.
+    fn ensure_manages(
+        &self,
+        call: &Call,
+        permit: &Permit,
+        was: &Manifest,
+        wanted: &Manifest,
+    ) -> Result<()> {
+        for (name, change) in managed_changes(was, wanted) {
+            let mut resource = permit.resource.clone();
+            resource.environment = Some(name.to_string());
+            if !self.has(call, SWITCH_ENVIRONMENT, &resource) {
+                let message = format!(
+                    "{change} of {name} needs the permission {SWITCH_ENVIRONMENT} in {name}"
+                );
+                return Err(Error::new(ErrorCode::NOT_PERMITTED, message)
+                    .with_help("leave it as it is, or ask whoever administers the tenant")
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
     /// A manifest says what happens in each of its environments.
     fn ensure_in_all(&self, call: &Call, permit: &Permit, manifest: &Manifest) -> Result<()> {
         for environment in manifest.environments.keys() {
@@ -399,7 +432,7 @@ fn answers(call: &Call, input: &DeploymentInput) -> Result<InitAnswers> {
     Ok(answers)
 }
 
-async fn free_id(tx: &mut TenantTx, call: &Call) -> Result<DeploymentId> {
+pub(crate) async fn free_id(tx: &mut TenantTx, call: &Call) -> Result<DeploymentId> {
     let now = u64::try_from(call.context.now.as_second()).unwrap_or_default();
     for second in now..now + ID_ATTEMPTS {
         let id = DeploymentId::first_free(second, |_| false);
@@ -451,5 +484,13 @@ fn busy(id: &str) -> Failure {
 
 /// Whether nothing is left after this run.
 fn is_gone(run: &StoredRun) -> bool {
-    run.action == "destroy" && run.result.as_deref() == Some("succeeded")
+    let succeeded = run.result.as_deref() == Some(RunResult::Succeeded.word());
+    match run.action.parse::<RunAction>() {
+        Ok(RunAction::Destroy) => succeeded,
+        Ok(RunAction::Preview | RunAction::Deploy | RunAction::Refresh | RunAction::Rollback) => {
+            false
+        }
+        // What nobody here knows may have left something.
+        Err(()) => false,
+    }
 }

@@ -117,7 +117,7 @@ impl App {
                 let user = run.request["user"].as_str().unwrap_or_default();
                 format!("{user} (run R{:04} on the server)", run.number)
             });
-        let version = versions(tx, of).await?.pop();
+        let version = recorded_versions(tx, of).await?.pop();
         for (name, _) in manifest.enabled() {
             let memory = self.memory(tx, of, name.as_str()).await?;
             let last = memory.last_run.as_ref();
@@ -179,7 +179,7 @@ impl App {
                     environment: place.environment,
                     rehearsal: place.rehearsal,
                 };
-                let found = versions(tx, &of).await?.into_iter();
+                let found = recorded_versions(tx, &of).await?.into_iter();
                 self.audit(tx, &call.context, permit.record().on(&deployment.id))
                     .await?;
                 let after = page.after.unwrap_or_default();
@@ -208,7 +208,11 @@ async fn newest_of_both(
     Ok(newest)
 }
 
-async fn versions(tx: &mut TenantTx, of: &EnvironmentKey) -> Result<Vec<VersionRecord>> {
+/// The versions of an environment, newest last.
+pub(crate) async fn recorded_versions(
+    tx: &mut TenantTx,
+    of: &EnvironmentKey,
+) -> Result<Vec<VersionRecord>> {
     let records = tx.version_list(of).await?.into_iter();
     let read = records.map(serde_json::from_value);
     read.collect::<std::result::Result<_, _>>()

@@ -51,6 +51,16 @@ impl Failure {
         }
     }
 
+    /// A body that is not read as JSON. Deep JSON is JSON, and whoever sent it would look for a comma.
+    pub fn not_json(error: &serde_json::Error) -> Self {
+        let deep = error.to_string().contains("recursion limit");
+        let words = match deep {
+            true => "it is nested too deeply; 127 levels are read",
+            false => "this is not JSON",
+        };
+        Self::field("body", words)
+    }
+
     pub fn wait(seconds: u64) -> Self {
         let message = format!("too many attempts; try again in {seconds} s");
         Self {

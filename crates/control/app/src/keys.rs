@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use nimbus_control_auth::access::Assignment;
 use nimbus_control_auth::api_key::NewKey;
 use nimbus_control_auth::{operation, permission};
-use nimbus_control_store::{ApiKey, ListPage, NewApiKey, RowPlace, Timestamp};
+use nimbus_control_store::{ApiKey, ListPage, NewApiKey, RowCursor, Timestamp};
 use nimbus_core::{Error, ErrorCode, TenantId, UserId};
 use serde_json::json;
 use uuid::Uuid;
@@ -38,7 +38,7 @@ impl App {
         &self,
         call: &Call,
         tenant: TenantId,
-        page: ListPage<RowPlace>,
+        page: ListPage<RowCursor>,
     ) -> Result<Vec<ApiKey>> {
         let permit = self.permit(call, operation::LIST_KEYS, tenant).await?;
         self.inner

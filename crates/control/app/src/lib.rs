@@ -8,64 +8,115 @@
 //! command line of an installation) add nothing to these rules.
 
 mod app;
+mod approval_binding;
+mod approval_deciders;
+mod approval_notices;
+mod approval_policies;
+mod approvals;
 mod archive;
 mod audit;
+mod batches;
 mod call;
 mod checkpoint;
 mod cloud_accounts;
+mod component_rows;
+mod components;
 mod deployments;
+mod drafts;
 mod environments;
 mod failure;
+mod feeds;
+mod gates;
+mod governance;
 mod groups;
 mod input;
+mod kept_paths;
 mod key_files;
 mod keys;
 mod library;
-mod news;
+mod live;
+mod live_log;
+mod notifications;
+mod problem;
 mod recover;
+mod relay;
 mod repeat;
+mod resolvers;
 mod retention;
+mod review;
 mod roles;
 mod run_fold;
 mod run_view;
 mod runs;
 mod secrets;
+mod semantic;
 mod setup;
 mod sign_in;
+mod state_diff;
 mod states;
+mod system;
 mod tenants;
+mod topic_watchers;
+mod unit_states;
 mod users;
+mod versions;
+mod wiring;
 mod workspace;
+mod zone_environments;
+mod zones;
 
 pub use app::{App, AppKeys, AppSettings};
+pub use approval_policies::describe_approval;
+pub use approvals::{ApprovalAnswer, ApprovalEntry};
 pub use archive::ArchiveAddress;
 pub use audit::{AuditExport, AuditVerification, ExportFormat};
 pub use call::{Call, Identity, RequestContext};
 pub use cloud_accounts::CloudAccountInput;
+pub use component_rows::{
+    ComponentInput, ComponentView, PublishInput, PublishedVersion, VersionDifference,
+};
 pub use deployments::DeploymentInput;
 pub use environments::{DeploymentEnvironment, DeploymentOutline, outline};
 pub use failure::{Failure, FieldProblem, Result};
+pub use feeds::{AuditFeed, DeploymentFeed};
+pub use governance::RuleInput;
 pub use groups::{GroupPatch, NewGroup};
 pub use key_files::GivenKeys;
 pub use keys::{CreatedKey, KeyInput};
 pub use library::{StackEntry, TemplateEntry};
-pub use news::NewsSource;
+pub use live::{LiveFeed, LivePart, LiveRoom, is_event_type};
+pub use notifications::describe_notification;
+pub use problem::Problem;
 pub use recover::{RecoverInput, Recovered};
+pub use relay::LiveRelay;
 pub use repeat::{KeptAnswer, RequestKey};
+pub use resolvers::{ImageInput, PoolInput, ResolverConfigInput};
 pub use roles::{AssignmentInput, PermissionQuestion, RoleInput, RoleView};
 pub use run_view::{FeedPart, LogQuestion, RunChoice, RunFeed, describe_run};
-pub use runs::{QueuedRun, RunInput, RunSignal};
+pub use runs::{OrderCheck, QueuedRun, RunInput, RunSignal};
+pub use semantic::{SemanticMappingInput, SemanticTypeInput};
 pub use setup::SetupInput;
 pub use sign_in::{LoginInput, SignedIn};
-pub use states::{StatePlace, StateSource, StoredUnitState, UnitNames};
+pub use states::{StatePlace, StateSource, StoredUnitState, UnitNames, UnitStateSource};
+pub use system::SystemSource;
 pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
+pub use unit_states::UnitPlace;
 pub use users::{UserInput, UserPatch};
+pub use zone_environments::ZoneEnvironmentInput;
+pub use zones::{PlacedComponent, ZoneInput, ZoneView};
 
+pub use nimbus_catalog::{
+    ComponentContract, ContractBinding, ContractChange, FileChange, ParameterRules, SurfaceReader,
+};
 pub use nimbus_control_audit::{AuditEntry, ChainVerdict};
 pub use nimbus_control_auth::access::Decision;
 pub use nimbus_control_auth::{operation, permission};
+pub use nimbus_control_events::{EventTopic, FanOut, LiveCursor, LiveEvent};
 pub use nimbus_control_store::{
-    ApiKey, AuditFilter, CloudAccount, DeploymentFilter, Group, ListPage, RoleAssignment, RowPlace,
-    RunFilter, Session, SetupStatus, StoredDeployment, StoredEvent, StoredRun, Tenant,
-    TenantFilter, Timestamp, User,
+    AddressPool, ApiKey, ApprovalFilter, AuditFilter, CatalogImage, CloudAccount, ComponentFilter,
+    DeployedComponent, DeploymentFilter, EnvironmentTemplate, Group, HeldLease, LandingZone,
+    LeaseFilter, ListPage, PoolUsage, ResolverConfiguration, RoleAssignment, RowCursor, RunFilter,
+    SemanticCloud, SemanticMapping, SemanticType, Session, SetupStatus, StoredComponent,
+    StoredDeployment, StoredEvent, StoredNotification, StoredResolver, StoredRule, StoredRun,
+    StoredVersion, Tenant, TenantEnvironment, TenantFilter, Timestamp, User, ZoneRef,
 };

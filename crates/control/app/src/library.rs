@@ -2,17 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nimbus_catalog::to_template;
 use nimbus_control_auth::operation::{self, Operation};
-use nimbus_control_store::{StoreError, TenantTx};
+use nimbus_control_store::{ComponentFilter, ListPage, StoreError, StoredVersion, TenantTx};
 use nimbus_core::{ComponentName, Error, ErrorCode, TenantId};
 use nimbus_document::Document;
 use nimbus_orchestrator::{ComponentTemplate, ManifestTemplate, TemplateLibrary};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
+use crate::component_rows::contract_of;
 use crate::deployments::read_manifest;
 use crate::failure::{Failure, Result};
+use crate::kept_paths::{check_beside, check_path};
+use crate::versions::is_own;
 
 pub(crate) const STACK_TEMPLATES: &str = "tools/templates/config/";
 pub(crate) const SHIPPED: &str = "tools/templates/default/";
@@ -20,6 +24,8 @@ pub(crate) const CUSTOM: &str = "tools/templates/custom/";
 
 /// One program may have so many files.
 const MOST_FILES: usize = 500;
+/// Components of the catalog that are read at once.
+const CATALOG_PAGE: u32 = 100;
 
 /// A registered program.
 #[derive(Clone, Debug)]
@@ -61,14 +67,50 @@ impl App {
                 library.manifests.insert(template.name.clone(), template);
             }
         }
+        self.add_catalog(tx, &mut library).await?;
         Ok(library)
+    }
+
+    /// Components of the catalog are stacks too, in their newest version. Programs of the tenant's own stand before
+    /// them.
+    async fn add_catalog(&self, tx: &mut TenantTx, library: &mut TemplateLibrary) -> Result<()> {
+        let own = own_paths(tx).await?;
+        let mut page = ListPage {
+            after: None,
+            limit: CATALOG_PAGE,
+        };
+        loop {
+            let listed = tx
+                .component_list(&ComponentFilter::default(), &page)
+                .await?;
+            for one in listed.iter().filter(|one| one.version > 0) {
+                let name = one.name.parse::<ComponentName>();
+                let name =
+                    name.map_err(|error| Failure::new(ErrorCode::INTERNAL, error.to_string()))?;
+                if is_own(&own, &name) {
+                    continue;
+                }
+                let Some(version) = tx.version_newest(&one.name).await? else {
+                    continue;
+                };
+                library
+                    .stacks
+                    .insert(name.clone(), catalog_template(&name, &version)?);
+            }
+            match listed.last() {
+                Some(last) if listed.len() >= CATALOG_PAGE as usize => {
+                    page.after = Some(last.name.clone());
+                }
+                _ => return Ok(()),
+            }
+        }
     }
 
     pub async fn stack_list(
         &self,
         call: &Call,
         tenant: TenantId,
-        page: nimbus_control_store::ListPage<String>,
+        page: ListPage<String>,
     ) -> Result<Vec<StackEntry>> {
         let permit = self.permit(call, operation::LIST_STACKS, tenant).await?;
         self.inner
@@ -139,6 +181,7 @@ impl App {
         for file in files.keys() {
             check_path(file)?;
         }
+        check_beside(files.keys().map(String::as_str))?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
@@ -197,7 +240,7 @@ impl App {
         &self,
         call: &Call,
         tenant: TenantId,
-        page: nimbus_control_store::ListPage<String>,
+        page: ListPage<String>,
     ) -> Result<Vec<TemplateEntry>> {
         let permit = self.permit(call, operation::LIST_TEMPLATES, tenant).await?;
         self.inner
@@ -300,6 +343,19 @@ impl App {
     }
 }
 
+/// The stack template of a version.
+fn catalog_template(name: &ComponentName, version: &StoredVersion) -> Result<ComponentTemplate> {
+    let contract = contract_of(version)?;
+    let settings = version.settings.as_object().cloned().unwrap_or_default();
+    let template = to_template(name, &version.description, &contract, &settings);
+    let text = Value::Object(template).to_string();
+    let path = format!("{STACK_TEMPLATES}{name}.yaml");
+    Ok(ComponentTemplate::read(&Document::parse_bytes(
+        &path,
+        text.as_bytes(),
+    )?)?)
+}
+
 /// What is shipped cannot be taken away; anything else was never there.
 fn protected(path: &str) -> Failure {
     if shipped(path) {
@@ -310,13 +366,13 @@ fn protected(path: &str) -> Failure {
     }
 }
 
-fn shipped(path: &str) -> bool {
+pub(crate) fn shipped(path: &str) -> bool {
     nimbus_library::files()
         .iter()
         .any(|(name, _)| *name == path)
 }
 
-async fn own_paths(tx: &mut TenantTx) -> Result<BTreeSet<String>> {
+pub(crate) async fn own_paths(tx: &mut TenantTx) -> Result<BTreeSet<String>> {
     let index = tx.workspace_index().await?;
     Ok(index.into_iter().map(|file| file.path).collect())
 }
@@ -366,30 +422,6 @@ fn template_entry(template: &ManifestTemplate, own: &BTreeSet<String>) -> Templa
         content: None,
         name: template.name.clone(),
     }
-}
-
-/// A path below a folder of the tenant: relative, plain, and none that a package manager would use.
-pub(crate) fn check_path(path: &str) -> Result<()> {
-    let plain = |segment: &str| {
-        !segment.is_empty()
-            && segment != "."
-            && segment != ".."
-            && segment != "node_modules"
-            && segment.len() <= 100
-            && segment
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-@+".contains(&byte))
-    };
-    if path.len() <= 300 && path.split('/').all(plain) {
-        return Ok(());
-    }
-    let message = format!(
-        "`{}` is not a path that is kept",
-        path.chars().take(80).collect::<String>()
-    );
-    Err(Error::new(ErrorCode::WORKSPACE_FILE_INVALID, message)
-        .with_help("paths are relative, of letters, digits and ._-@+, and have no node_modules")
-        .into())
 }
 
 /// A stack of a run that waits or is under way stays until the run is over.

@@ -10,7 +10,7 @@ use nimbus_control_auth::operation;
 use nimbus_control_auth::permission;
 use nimbus_control_auth::role::{self, Environments, Grant, Role};
 use nimbus_control_store::{
-    CustomRole, Holder, ListPage, RoleAssignment, RoleHolding, RowPlace, TenantTx, Timestamp,
+    CustomRole, Holder, ListPage, RoleAssignment, RoleHolding, RowCursor, TenantTx, Timestamp,
 };
 use nimbus_core::{Error, ErrorCode, TenantId, UserId};
 use serde_json::{Value, json};
@@ -195,7 +195,7 @@ impl App {
         &self,
         call: &Call,
         tenant: TenantId,
-        page: ListPage<RowPlace>,
+        page: ListPage<RowCursor>,
     ) -> Result<Vec<RoleAssignment>> {
         let permit = self
             .permit(call, operation::LIST_ASSIGNMENTS, tenant)

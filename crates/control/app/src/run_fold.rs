@@ -68,6 +68,8 @@ impl RunFold {
                 seconds,
                 changes,
                 attention,
+                // What to do about them is said in the message too.
+                open_creates: _,
             } => {
                 let folded = self.unit_mut(unit.as_str());
                 let row = &mut folded.row;
@@ -164,7 +166,7 @@ impl RunFold {
                 let row = &mut self.unit_mut(planned.unit.as_str()).row;
                 row.layer = number;
                 row.decision = Some(planned.decision.clone());
-                row.planned_minutes = planned.minutes;
+                row.planned_minutes = planned.minutes.unwrap_or_default();
                 row.needs = planned.needs.iter().map(ToString::to_string).collect();
                 if row.reason.is_none() {
                     row.reason.clone_from(&planned.reason);

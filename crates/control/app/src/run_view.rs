@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation::{self, Need, Operation};
-use nimbus_control_store::{LogPlace, RunLogFilter, StoredEvent, StoredRun, TenantTx};
+use nimbus_control_events::NoticeTopic;
+use nimbus_control_store::{LogCursor, RunLogFilter, StoredEvent, StoredRun, TenantTx};
 use nimbus_control_wire::{
     NumberedEvent, ProgressFrame, Run, RunDetail, RunLinks, RunLogLine, RunLogPage, UnitResources,
 };
@@ -17,9 +18,9 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::call::{Call, RequestContext};
 use crate::failure::{Failure, Result};
-use crate::news::RunWatch;
 use crate::run_fold::RunFold;
 use crate::runs::QueuedRun;
+use crate::topic_watchers::TopicWatch;
 
 /// Events that are read at once.
 const EVENTS_AT_ONCE: u32 = 1000;
@@ -84,6 +85,14 @@ pub fn describe_run(queued: QueuedRun) -> Run {
         requested_by: row.requested_by.to_string(),
         user: row.request["user"].as_str().map(str::to_owned),
         message: row.request["options"]["message"]
+            .as_str()
+            .map(str::to_owned),
+        plan: row.plan.map(|plan| plan.to_string()),
+        approval: row.approval.map(|approval| approval.to_string()),
+        on_failure: row.request["options"]["on_failure"]
+            .as_str()
+            .map(str::to_owned),
+        skip_gate: row.request["options"]["skip_gate"]
             .as_str()
             .map(str::to_owned),
         queued_at: time(row.queued_at),
@@ -245,21 +254,16 @@ impl App {
             operation,
             cursor: FeedCursor::Unsent(since),
             shown: None,
-            watch: self.inner.watchers.join(run),
+            watch: self.inner.watchers.join(NoticeTopic::Run(run)),
         })
-    }
-
-    /// Passes news of runs on to whoever watches, until it is dropped.
-    pub async fn pass_news_on(&self) {
-        self.inner.watchers.pass_on(&self.inner.store).await;
     }
 }
 
 fn filter_of(question: LogQuestion) -> Result<RunLogFilter> {
     let place = match (question.before, question.after) {
-        (None, None) => LogPlace::End,
-        (Some(seq), None) => LogPlace::Before(seq),
-        (None, Some(seq)) => LogPlace::After(seq),
+        (None, None) => LogCursor::End,
+        (Some(seq), None) => LogCursor::Before(seq),
+        (None, Some(seq)) => LogCursor::After(seq),
         (Some(_), Some(_)) => {
             return Err(Failure::field("before", "give `before` or `after`"));
         }
@@ -295,7 +299,7 @@ fn line_of(stored: StoredEvent) -> RunLogLine {
 }
 
 /// Every event of a run, folded.
-async fn folded(tx: &mut TenantTx, row: &StoredRun) -> Result<RunFold> {
+pub(crate) async fn folded(tx: &mut TenantTx, row: &StoredRun) -> Result<RunFold> {
     let mut fold = RunFold::default();
     loop {
         let page = tx
@@ -326,7 +330,7 @@ pub struct RunFeed {
     cursor: FeedCursor,
     /// What was last said about the run itself.
     shown: Option<Run>,
-    watch: RunWatch,
+    watch: TopicWatch,
 }
 
 #[derive(Clone, Copy, Debug)]

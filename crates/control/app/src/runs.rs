@@ -1,23 +1,34 @@
 //! Runs: asked for, queued, watched, cancelled, paused and gone on with.
 
+use std::collections::BTreeSet;
+
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_store::{
-    ListPage, NewRun, RowPlace, RunEnd, RunFilter, StoredEvent, StoredRun, TenantTx,
+    ListPage, NewRun, RowCursor, RunEnd, RunFilter, StoreError, StoredDeployment, StoredEvent,
+    StoredRun, TenantTx,
 };
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, TenantId};
-use nimbus_orchestrator::{OnFailure, RunAction};
-use nimbus_runs::{RunChoices, RunRequest};
+use nimbus_orchestrator::{Manifest, OnFailure, RunAction};
+use nimbus_runs::{RehearsalChoice, RunChoices, RunRequest, SealedPlan};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::app::{App, Permit};
+use crate::approval_binding::require_plan;
 use crate::call::Call;
 use crate::deployments::read_manifest;
 use crate::failure::{Failure, Result};
+use crate::governance::GovernedRun;
 use crate::repeat::RequestKey;
+use crate::{input, versions, wiring};
 
 /// Most units at once that a caller may ask for.
 const MOST_PARALLEL: usize = 32;
+/// Most orders that a rehearsal takes, and how long one may be.
+const MOST_ORDERS: usize = 20;
+const MOST_ORDER_BYTES: usize = 500;
+const MOST_LATENCY_MS: u32 = 60_000;
+const MOST_MESSAGE_LETTERS: usize = 2_000;
 
 /// What a run is asked to do.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +47,17 @@ pub struct RunInput {
     pub transpile_only: bool,
     /// The version that a rollback returns to.
     pub to_version: Option<u32>,
+    /// Whether a rollback goes on without creates of unknown outcome.
+    pub forget_creates: bool,
+    /// The preview whose plan a deploy is held to.
+    pub plan: Option<String>,
+    /// Why a deploy goes past the gate of the environment before; it is recorded.
+    pub skip_gate: Option<String>,
     pub message: Option<String>,
+    /// What the simulated cloud of a rehearsal does wrong.
+    pub orders: Vec<String>,
+    /// Milliseconds that its calls take.
+    pub latency_ms: Option<u32>,
 }
 
 /// A run, and how many of the tenant's runs come before it while it waits.
@@ -46,12 +67,31 @@ pub struct QueuedRun {
     pub position: Option<i64>,
 }
 
+/// A run of a deployment that is locked.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueRequest<'a> {
+    pub(crate) stored: &'a StoredDeployment,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) environment: EnvironmentName,
+    pub(crate) rehearsal: bool,
+    pub(crate) action: RunAction,
+    pub(crate) choices: RunChoices,
+    /// The preview whose plan is in the choices.
+    pub(crate) plan: Option<Uuid>,
+}
+
+/// Whether a text is an order for a simulated cloud.
+pub type OrderCheck = fn(&str) -> nimbus_core::Result<()>;
+
 /// What somebody wants of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunSignal {
     Cancel,
     Pause,
-    Resume,
+    Resume {
+        /// Somebody has looked for creates of unknown outcome, in vain.
+        forget_creates: bool,
+    },
 }
 
 impl RunSignal {
@@ -59,12 +99,32 @@ impl RunSignal {
         match self {
             Self::Cancel => operation::CANCEL_RUN,
             Self::Pause => operation::PAUSE_RUN,
-            Self::Resume => operation::RESUME_RUN,
+            Self::Resume { .. } => operation::RESUME_RUN,
         }
     }
 }
 
 impl App {
+    /// From now on orders for simulated clouds are read with this before a run is queued. The first one stays.
+    pub fn check_orders_with(&self, check: OrderCheck) {
+        // An error is a server that has one already.
+        let _ = self.inner.orders.set(check);
+    }
+
+    /// Refuses orders that the run itself could not read. They come in one line each.
+    fn check_orders(&self, input: &RunInput) -> Result<()> {
+        let Some(check) = self.inner.orders.get() else {
+            return Ok(());
+        };
+        for (number, order) in input.orders.iter().enumerate() {
+            if let Err(error) = check(order) {
+                let words = error.to_string().replace('\n', " ");
+                return Err(Failure::field(format!("orders[{number}]"), words));
+            }
+        }
+        Ok(())
+    }
+
     /// Queues a run. Nothing has begun when this returns.
     pub async fn run_start(
         &self,
@@ -83,6 +143,8 @@ impl App {
             .permit_in(call, operation, tenant, Some(environment.as_str()))
             .await?;
         let choices = choices(action, &input)?;
+        self.check_orders(&input)?;
+        let plan = plan_id(action, &input)?;
         let queued = self
             .inner
             .store
@@ -93,59 +155,35 @@ impl App {
                     let position = self.position(tx, &run).await?;
                     return Ok::<_, Failure>(QueuedRun { run, position });
                 }
-                // The server's own credentials are nobody's.
-                if !input.rehearsal
-                    && tx.cloud_credentials(environment.as_str()).await?.is_empty()
-                {
-                    let message = format!("the tenant has no cloud account for {environment}");
-                    return Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
-                        .with_help(
-                            "give one with PUT /api/v1/tenants/{tenant}/cloud-accounts/{name}, or ask with `rehearsal: true`",
-                        )
-                        .into());
-                }
                 // Locked, for runs are numbered within a deployment.
                 let stored = tx.deployment_lock(deployment).await?;
                 let manifest = read_manifest(&stored.manifest)?;
-                let Some(target) = manifest.environments.get(&environment) else {
-                    return Err(manifest.unknown_environment(environment).into());
-                };
-                let command = target
-                    .checks
-                    .values()
-                    .any(|check| check.rehearse || !input.rehearsal);
-                if action == RunAction::Deploy && command {
-                    let message =
-                        "the manifest has checks, which are commands, and a server runs none";
-                    return Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
-                        .with_help("take them out, or deploy from a machine of your own")
-                        .into());
+                if choices.skip_gate.is_some() {
+                    self.ensure_may_skip(call, &permit, &manifest, environment)?;
                 }
-                let user = tx.user_get(call.who.user).await.map(|user| user.email);
-                let request = RunRequest {
-                    action,
-                    deployment: manifest.metadata.id.clone(),
+                let choices = match plan {
+                    None => {
+                        if action == RunAction::Deploy {
+                            let name = environment.as_str();
+                            require_plan(tx, name, input.rehearsal).await?;
+                        }
+                        choices.clone()
+                    }
+                    Some(plan) => {
+                        self.held_to(tx, plan, &stored.id, &input, choices.clone())
+                            .await?
+                    }
+                };
+                let request = QueueRequest {
+                    stored: &stored,
+                    manifest: &manifest,
                     environment,
                     rehearsal: input.rehearsal,
-                    // Somebody of a tenant above is not among this tenant's users.
-                    user: user.unwrap_or_else(|_| call.who.user.to_string()),
-                    host: "server".to_owned(),
-                    choices: choices.clone(),
-                    manifest: String::new(),
-                    manifest_parts: std::collections::BTreeMap::new(),
-                    plan: String::new(),
+                    action,
+                    choices,
+                    plan,
                 };
-                let request = serde_json::to_value(&request)
-                    .map_err(|error| Failure::new(ErrorCode::INTERNAL, error.to_string()))?;
-                let new = NewRun {
-                    deployment: stored.id,
-                    action: action.as_str().to_owned(),
-                    environment: environment.to_string(),
-                    rehearsal: input.rehearsal,
-                    request,
-                    requested_by: call.who.user,
-                };
-                let run = tx.run_queue(&new).await?;
+                let run = self.queue(tx, call, request).await?;
                 let position = self.position(tx, &run).await?;
                 let answer = json!({"run": run.id.to_string()});
                 self.keep_answer(tx, call, operation, key.as_ref(), &answer)
@@ -154,14 +192,141 @@ impl App {
                     "run": run.id.to_string(),
                     "environment": run.environment,
                     "rehearsal": run.rehearsal,
+                    "plan": run.plan.map(|plan| plan.to_string()),
+                    "skip_gate": input.skip_gate,
+                    "approval": run.approval.map(|approval| approval.to_string()),
                 }));
                 self.audit(tx, &call.context, record).await?;
                 Ok(QueuedRun { run, position })
             })
             .await?;
         // After the commit: a worker that looks sooner would find nothing.
-        self.inner.bell.notify_one();
+        self.inner.wakeup.notify_one();
         Ok(queued)
+    }
+
+    /// The choices of a deploy with the plan of a preview of the same environment in them. Without a choice of its
+    /// own it is about what the preview was about.
+    async fn held_to(
+        &self,
+        tx: &mut TenantTx,
+        plan: Uuid,
+        deployment: &str,
+        input: &RunInput,
+        choices: RunChoices,
+    ) -> Result<RunChoices> {
+        let refused = |words: &str| Failure::field("plan", words);
+        let preview = match tx.run_find(plan).await {
+            Err(StoreError::NotFound(_)) => None,
+            found => Some(found?).filter(|run| run.deployment == deployment),
+        };
+        let preview =
+            preview.ok_or_else(|| refused("there is no such preview of this deployment"))?;
+        if preview.action != RunAction::Preview.as_str() {
+            return Err(refused("this run is no preview"));
+        }
+        if preview.environment != input.environment || preview.rehearsal != input.rehearsal {
+            let kind = if preview.rehearsal {
+                "a rehearsal of "
+            } else {
+                ""
+            };
+            let words = format!("it was made for {kind}{}", preview.environment);
+            return Err(Failure::field("plan", words));
+        }
+        let Some(sealed) = tx.plan_get(&preview.deployment, preview.number).await? else {
+            return Err(refused("only a preview that succeeded has a plan"));
+        };
+        let sealed: SealedPlan = serde_json::from_value(sealed)
+            .map_err(|_| refused("it was made by another version; make a new preview"))?;
+        let previewed = serde_json::from_value(preview.request["options"]["stacks"].clone());
+        Ok(RunChoices {
+            components: choices.components.or_else(|| previewed.unwrap_or_default()),
+            sealed_plan: Some(sealed),
+            ..choices
+        })
+    }
+
+    /// Queues a run of a deployment that is locked: held to what a server does, to contracts and to rules, and waiting
+    /// where people have to agree. Nothing of it stays when the transaction fails.
+    pub(crate) async fn queue(
+        &self,
+        tx: &mut TenantTx,
+        call: &Call,
+        request: QueueRequest<'_>,
+    ) -> Result<StoredRun> {
+        let (environment, rehearsal) = (request.environment, request.rehearsal);
+        let action = request.action;
+        let manifest = request.manifest;
+        // The server's own credentials are nobody's.
+        if !rehearsal && tx.cloud_credentials(environment.as_str()).await?.is_empty() {
+            let message = format!("the tenant has no cloud account for {environment}");
+            return Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
+                .with_help(
+                    "give one with PUT /api/v1/tenants/{tenant}/cloud-accounts/{name}, or ask with `rehearsal: true`",
+                )
+                .into());
+        }
+        let Some(target) = manifest.environments.get(&environment) else {
+            return Err(manifest.unknown_environment(environment).into());
+        };
+        let command = target
+            .checks
+            .values()
+            .any(|check| check.rehearse || !rehearsal);
+        if action == RunAction::Deploy && command {
+            let message = "the manifest has checks, which are commands, and a server runs none";
+            return Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
+                .with_help("take them out, or deploy from a machine of your own")
+                .into());
+        }
+        let governed = GovernedRun {
+            manifest,
+            environment,
+            rehearsal,
+            action,
+            chosen: request.choices.components.as_deref(),
+            to_version: request.choices.to_version,
+        };
+        let versions = versions::choose(tx, &governed).await?;
+        if matches!(action, RunAction::Deploy | RunAction::Preview) {
+            wiring::check(&governed, &versions)?;
+        }
+        self.govern(tx, call, governed, &versions).await?;
+        let user = tx.user_get(call.who.user).await.map(|user| user.email);
+        let asked = RunRequest {
+            action,
+            deployment: manifest.metadata.id.clone(),
+            environment,
+            rehearsal,
+            // Somebody of a tenant above is not among this tenant's users.
+            user: user.unwrap_or_else(|_| call.who.user.to_string()),
+            host: "server".to_owned(),
+            choices: request.choices,
+            manifest: String::new(),
+            manifest_parts: std::collections::BTreeMap::new(),
+            plan: String::new(),
+        };
+        let asked = serde_json::to_value(&asked)
+            .map_err(|error| Failure::new(ErrorCode::INTERNAL, error.to_string()))?;
+        let new = NewRun {
+            deployment: request.stored.id.clone(),
+            action: action.as_str().to_owned(),
+            environment: environment.to_string(),
+            rehearsal,
+            request: asked,
+            catalog: versions::record(&versions),
+            requested_by: call.who.user,
+            trace_id: Some(call.context.trace_id.to_string()),
+        };
+        let mut run = tx.run_queue(&new).await?;
+        if let Some(plan) = request.plan {
+            tx.run_held_to(run.id, plan).await?;
+            run.plan = Some(plan);
+        }
+        self.await_approval(tx, call, &mut run, request.stored)
+            .await?;
+        Ok(run)
     }
 
     pub async fn run_list(
@@ -169,7 +334,7 @@ impl App {
         call: &Call,
         tenant: TenantId,
         filter: RunFilter,
-        page: ListPage<RowPlace>,
+        page: ListPage<RowCursor>,
     ) -> Result<Vec<StoredRun>> {
         let permit = self.permit(call, operation::LIST_RUNS, tenant).await?;
         self.inner
@@ -238,7 +403,14 @@ impl App {
                 self.ensure_may_change(call, &permit, &found)?;
                 match decide(&found, signal)? {
                     Wanted::Wish(wish) => tx.run_wish(run, wish).await?,
-                    Wanted::Row(end) => tx.run_set(run, &end).await?,
+                    Wanted::Row(end) => {
+                        tx.run_set(run, &end).await?;
+                        if let Some(approval) = found.approval
+                            && end.status == "ended"
+                        {
+                            self.approval_withdraw(tx, call, approval).await?;
+                        }
+                    }
                     Wanted::Nothing => {}
                 }
                 let run = tx.run_find(run).await?;
@@ -252,7 +424,7 @@ impl App {
                 Ok::<_, Failure>(QueuedRun { run, position })
             })
             .await?;
-        self.inner.bell.notify_one();
+        self.inner.wakeup.notify_one();
         Ok(changed)
     }
 
@@ -277,10 +449,10 @@ impl App {
 
     /// Whoever stops a run or lets it go on could have asked for it.
     fn ensure_may_change(&self, call: &Call, permit: &Permit, run: &StoredRun) -> Result<()> {
-        let key = match run.action.as_str() {
-            "destroy" => "stack:instance:destroy",
-            "preview" => "component:preview",
-            _ => "stack:instance:deploy",
+        let key = match stored_action(run)? {
+            RunAction::Destroy => "stack:instance:destroy",
+            RunAction::Preview => "component:preview",
+            RunAction::Deploy | RunAction::Refresh | RunAction::Rollback => "stack:instance:deploy",
         };
         let mut resource = permit.resource.clone();
         resource.environment = Some(run.environment.clone());
@@ -293,7 +465,8 @@ impl App {
 
     pub(crate) async fn position(&self, tx: &mut TenantTx, run: &StoredRun) -> Result<Option<i64>> {
         match run.status.as_str() {
-            "queued" => Ok(Some(tx.run_position(run).await?)),
+            // It has no place before somebody approved it.
+            "queued" if run.approval.is_none() => Ok(Some(tx.run_position(run).await?)),
             _ => Ok(None),
         }
     }
@@ -315,7 +488,12 @@ fn decide(run: &StoredRun, signal: RunSignal) -> Result<Wanted> {
             problem: None,
         })
     };
-    let goes_on = run.began_at.map(|_| "resume");
+    let goes_on = run.began_at.map(|_| match signal {
+        RunSignal::Resume {
+            forget_creates: true,
+        } => "forget_creates",
+        RunSignal::Resume { .. } | RunSignal::Cancel | RunSignal::Pause => "resume",
+    });
     let resumable = matches!(run.result.as_deref(), Some("interrupted" | "failed"));
     Ok(match (signal, run.status.as_str()) {
         (RunSignal::Cancel, "queued" | "paused") => row("ended", None, Some("cancelled")),
@@ -323,8 +501,8 @@ fn decide(run: &StoredRun, signal: RunSignal) -> Result<Wanted> {
         (RunSignal::Pause, "queued") => row("paused", None, None),
         (RunSignal::Pause, "running") => Wanted::Wish("pause"),
         (RunSignal::Pause, "paused") => Wanted::Nothing,
-        (RunSignal::Resume, "paused") => row("queued", goes_on, None),
-        (RunSignal::Resume, "ended") if resumable && goes_on.is_some() => {
+        (RunSignal::Resume { .. }, "paused") => row("queued", goes_on, None),
+        (RunSignal::Resume { .. }, "ended") if resumable && goes_on.is_some() => {
             row("queued", goes_on, None)
         }
         (_, status) => {
@@ -332,6 +510,14 @@ fn decide(run: &StoredRun, signal: RunSignal) -> Result<Wanted> {
             let message = format!("the run is {status} {result}");
             return Err(Failure::new(ErrorCode::RUN_NOT_OPEN, message.trim_end()));
         }
+    })
+}
+
+/// What a run does, as its row says. A row of a newer server is refused rather than taken for a deploy.
+fn stored_action(run: &StoredRun) -> Result<RunAction> {
+    run.action.parse().map_err(|()| {
+        let message = format!("this server does not know what a {} is", run.action);
+        Failure::new(ErrorCode::INTERNAL, message)
     })
 }
 
@@ -372,6 +558,19 @@ fn on_failure(action: RunAction, asked: Option<&str>) -> Result<OnFailure> {
     }
 }
 
+/// The preview that a deploy is to be held to.
+fn plan_id(action: RunAction, input: &RunInput) -> Result<Option<Uuid>> {
+    let Some(plan) = &input.plan else {
+        return Ok(None);
+    };
+    if action != RunAction::Deploy {
+        return Err(Failure::field("plan", "only a deploy is held to a plan"));
+    }
+    let plan = plan.parse();
+    plan.map(Some)
+        .map_err(|_| Failure::field("plan", "this is not the id of a preview"))
+}
+
 fn choices(action: RunAction, input: &RunInput) -> Result<RunChoices> {
     let parallel = input.parallel.unwrap_or(4);
     if !(1..=MOST_PARALLEL).contains(&parallel) {
@@ -380,12 +579,30 @@ fn choices(action: RunAction, input: &RunInput) -> Result<RunChoices> {
             format!("give 1 to {MOST_PARALLEL}"),
         ));
     }
+    if input.forget_creates && action != RunAction::Rollback {
+        let words =
+            "only a rollback begins without what nobody knows of; a run goes on with its resume";
+        return Err(Failure::field("forget_creates", words));
+    }
+    if input.to_version.is_some() && action != RunAction::Rollback {
+        let words = "only a rollback returns to a version";
+        return Err(Failure::field("to_version", words));
+    }
     let components = match &input.components {
         None => None,
         Some(names) => {
             let names = names.iter().map(|name| name.parse::<ComponentName>());
             let names = names.collect::<std::result::Result<Vec<_>, _>>();
-            Some(names.map_err(|error| Failure::field("stacks", error.to_string()))?)
+            let names = names.map_err(|error| Failure::field("stacks", error.to_string()))?;
+            if names.is_empty() {
+                let words = "name one at least, or leave it out for all of them";
+                return Err(Failure::field("stacks", words));
+            }
+            let different: BTreeSet<&ComponentName> = names.iter().collect();
+            if different.len() < names.len() {
+                return Err(Failure::field("stacks", "name each of them once"));
+            }
+            Some(names)
         }
     };
     Ok(RunChoices {
@@ -394,8 +611,70 @@ fn choices(action: RunAction, input: &RunInput) -> Result<RunChoices> {
         on_failure: on_failure(action, input.on_failure.as_deref())?,
         components,
         to_version: input.to_version,
+        forget_creates: input.forget_creates,
         typecheck: !input.transpile_only,
-        message: input.message.clone(),
+        message: message(input)?,
+        skip_gate: skip_gate(action, input)?,
+        rehearsal: told_cloud(input)?,
         ..RunChoices::default()
+    })
+}
+
+/// What somebody says of a run. It comes with every list of runs.
+fn message(input: &RunInput) -> Result<Option<String>> {
+    let said = input.message.as_deref();
+    said.map(|text| input::text("message", text, MOST_MESSAGE_LETTERS))
+        .transpose()
+}
+
+/// Why a deploy goes past a gate. A reason that says nothing is none.
+fn skip_gate(action: RunAction, input: &RunInput) -> Result<Option<String>> {
+    let Some(reason) = input.skip_gate.as_deref() else {
+        return Ok(None);
+    };
+    if action != RunAction::Deploy {
+        let words = "only a deploy has a gate before it";
+        return Err(Failure::field("skip_gate", words));
+    }
+    if reason.trim().is_empty() {
+        return Err(Failure::field("skip_gate", "say why"));
+    }
+    input::text("skip_gate", reason, MOST_MESSAGE_LETTERS).map(Some)
+}
+
+/// What a simulated cloud is told. Real ones take no orders.
+fn told_cloud(input: &RunInput) -> Result<RehearsalChoice> {
+    let has_orders = !input.orders.is_empty() || input.latency_ms.is_some();
+    if has_orders && !input.rehearsal {
+        let message = "only the simulated cloud of a rehearsal takes orders";
+        return Err(Failure::field("orders", message));
+    }
+    if input.orders.len() > MOST_ORDERS {
+        return Err(Failure::field(
+            "orders",
+            format!("give up to {MOST_ORDERS}"),
+        ));
+    }
+    if let Some(long) = input
+        .orders
+        .iter()
+        .position(|order| order.len() > MOST_ORDER_BYTES)
+    {
+        let field = format!("orders[{long}]");
+        return Err(Failure::field(
+            field,
+            format!("it has more than {MOST_ORDER_BYTES} bytes"),
+        ));
+    }
+    if input.latency_ms.is_some_and(|time| time > MOST_LATENCY_MS) {
+        return Err(Failure::field(
+            "latency_ms",
+            format!("give 0 to {MOST_LATENCY_MS}"),
+        ));
+    }
+    Ok(RehearsalChoice {
+        more_orders: input.orders.clone(),
+        latency: input.latency_ms.map(|time| f64::from(time) / 1000.0),
+        ..RehearsalChoice::default()
     })
 }

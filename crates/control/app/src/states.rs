@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_wire::{
-    DeploymentOutputs, DeploymentState, ResourceView, StateExport, UnitStateView,
+    DeploymentOutputs, DeploymentState, RepairUnit, ResourceView, StateExport, UnitHealth,
+    UnitRepairReport, UnitStateVersion, UnitStateView,
 };
 use nimbus_core::{
     ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, TenantId, UnitName,
@@ -22,8 +23,8 @@ use crate::failure::{Failure, Result};
 
 /// By this key the official format marks values that are not plain. The marks are its constants; whoever shows a
 /// state needs no engine for it.
-const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
-const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
+pub(crate) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
+pub(crate) const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
 const RESOURCE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
 
 /// The state of one unit, as it is recorded.
@@ -87,9 +88,40 @@ impl UnitNames {
     }
 }
 
+/// The state of one unit over time; read by whoever knows the engine.
+#[async_trait]
+pub trait UnitStateSource: Send + Sync {
+    /// The name of its Pulumi stack.
+    fn stack(&self) -> &str;
+
+    /// Newest first.
+    async fn versions(&self) -> nimbus_core::Result<Vec<UnitStateVersion>>;
+
+    /// A version in the official export form, the current one without a number; nothing if it is not kept.
+    async fn version(&self, number: Option<u64>) -> nimbus_core::Result<Option<Value>>;
+
+    /// How it is, without the difference; then the state and its mended copy.
+    async fn examine(&self) -> nimbus_core::Result<(UnitHealth, Value, Value)>;
+
+    /// What was done, without the difference; then the state before and after it.
+    async fn edit(
+        &self,
+        edit: &RepairUnit,
+    ) -> nimbus_core::Result<(UnitRepairReport, Value, Value)>;
+}
+
 /// Where states are read from; they are not this crate's business.
 #[async_trait]
 pub trait StateSource: Send + Sync {
+    /// The unit, if anything was ever recorded of it.
+    async fn unit(
+        &self,
+        tenant: TenantId,
+        place: &StatePlace,
+        names: &UnitNames,
+        unit: &str,
+    ) -> nimbus_core::Result<Option<Box<dyn UnitStateSource>>>;
+
     async fn of_environment(
         &self,
         tenant: TenantId,
@@ -194,11 +226,20 @@ impl App {
                 Ok::<_, Failure>(names)
             })
             .await?;
-        let Some(source) = self.inner.states.get() else {
-            let message = "this process has no states";
-            return Err(Error::new(ErrorCode::INTERNAL, message).into());
-        };
-        Ok(source.of_environment(tenant, place, &names).await?)
+        Ok(self
+            .state_source()?
+            .of_environment(tenant, place, &names)
+            .await?)
+    }
+
+    pub(crate) fn state_source(&self) -> Result<&dyn StateSource> {
+        match self.inner.states.get() {
+            Some(source) => Ok(source.as_ref()),
+            None => {
+                let message = "this process has no states";
+                Err(Error::new(ErrorCode::INTERNAL, message).into())
+            }
+        }
     }
 }
 
@@ -235,7 +276,7 @@ fn outputs(checkpoint: &Value) -> BTreeMap<String, Value> {
 }
 
 /// A value without what is secret in it, at any depth.
-fn shown(value: &Value) -> Value {
+pub(crate) fn shown(value: &Value) -> Value {
     match value {
         // Nothing of what is marked is shown, also where the mark is one that is not known here.
         Value::Object(entries) if entries.contains_key(SIGNATURE) => {

@@ -3,7 +3,7 @@
 use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation;
 use nimbus_control_store::{
-    EffectiveQuota, EffectiveSetting, ListPage, NewTenant, RowPlace, Tenant, TenantChange,
+    EffectiveQuota, EffectiveSetting, ListPage, NewTenant, RowCursor, Tenant, TenantChange,
     TenantFilter,
 };
 use nimbus_core::{Error, ErrorCode, TenantId};
@@ -235,7 +235,7 @@ impl App {
         call: &Call,
         parent: TenantId,
         slug: Option<String>,
-        page: ListPage<RowPlace>,
+        page: ListPage<RowCursor>,
     ) -> Result<Vec<Tenant>> {
         let permit = self
             .permit(call, operation::LIST_DELETED_TENANTS, parent)

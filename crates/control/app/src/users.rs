@@ -4,7 +4,7 @@ use nimbus_control_audit::Priority;
 use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation;
 use nimbus_control_store::{
-    ListPage, NewUser, Quota, RowPlace, Session, TenantTx, User, UserChange,
+    ListPage, NewUser, Quota, RowCursor, Session, TenantTx, User, UserChange,
 };
 use nimbus_core::{TenantId, UserId};
 use serde_json::{Value, json};
@@ -197,7 +197,7 @@ impl App {
         call: &Call,
         tenant: TenantId,
         id: UserId,
-        page: ListPage<RowPlace>,
+        page: ListPage<RowCursor>,
     ) -> Result<Vec<Session>> {
         let permit = self.permit(call, operation::LIST_SESSIONS, tenant).await?;
         self.inner

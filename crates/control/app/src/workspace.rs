@@ -12,7 +12,7 @@ use nimbus_control_store::{ListPage, TenantTx, WorkspaceFile};
 use nimbus_control_wire::{
     WorkspaceChange, WorkspaceContents, WorkspaceEntry, WorkspaceFiles, WorkspaceTag,
 };
-use nimbus_core::{ComponentName, Error, ErrorCode, TenantId};
+use nimbus_core::{ComponentName, Error, ErrorCode, TenantId, name_collision};
 use nimbus_document::Document;
 use nimbus_orchestrator::{ComponentTemplate, ManifestTemplate};
 use serde_json::json;
@@ -21,7 +21,8 @@ use sha2::{Digest as _, Sha256};
 use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
-use crate::library::{CUSTOM, SHIPPED, STACK_TEMPLATES, check_path, refuse_in_use};
+use crate::kept_paths::check_path;
+use crate::library::{CUSTOM, SHIPPED, STACK_TEMPLATES, refuse_in_use};
 
 /// The largest file.
 const MOST_FILE_BYTES: usize = 512 * 1024;
@@ -300,7 +301,8 @@ async fn refuse_unknown(tx: &mut TenantTx, put: &BTreeMap<String, Vec<u8>>) -> R
     }
 }
 
-/// A workspace that could not be written out: too many files, or one where another one has a folder.
+/// A workspace that could not be written out: too many files, one where another one has a folder, or two that are one where
+/// letters have no case.
 fn refuse_odd(index: &[WorkspaceFile]) -> Result<()> {
     if index.len() > MOST_FILES {
         let message = format!("a workspace has at most {MOST_FILES} files");
@@ -312,16 +314,13 @@ fn refuse_odd(index: &[WorkspaceFile]) -> Result<()> {
         .map(|file| file.path.as_str())
         .chain(shipped)
         .collect();
-    for path in &all {
-        let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
-        for folder in folders {
-            if all.contains(folder) {
-                let message = format!("`{folder}` is a file, and {path} needs a folder there");
-                return Err(Failure::new(ErrorCode::WORKSPACE_FILE_INVALID, message));
-            }
+    match name_collision(all.into_iter()) {
+        None => Ok(()),
+        Some(collision) => {
+            let message = collision.to_string();
+            Err(Failure::new(ErrorCode::WORKSPACE_FILE_INVALID, message))
         }
     }
-    Ok(())
 }
 
 /// Programs and templates that a change is about, for the audit trail.

@@ -27,11 +27,29 @@ pub struct Operation {
     pub need: Need,
 }
 
+/// Resources whose tenant the query names.
+const CHOOSING: &[&str] = &[
+    "approval-delegations",
+    "approval-policies",
+    "approvals",
+    "components",
+    "deployments",
+    "drafts",
+    "environments",
+    "runs",
+    "semantic",
+    "stacks",
+    "system",
+    "templates",
+    "workspace",
+    "zones",
+];
+
 impl Operation {
     /// Whether the query names the tenant, as for the resources of document 004; without a name it is the
     /// caller's own.
     pub fn chooses_tenant(&self) -> bool {
-        ["deployments", "runs", "stacks", "templates", "workspace"]
+        CHOOSING
             .iter()
             .any(|resource| self.path.split('/').nth(3) == Some(resource))
     }
@@ -72,6 +90,9 @@ operations! {
     REVOKE_OWN_SESSION = "auth.sessions.revoke" DELETE "/api/v1/auth/sessions/{session}" SignIn;
     CHANGE_PASSWORD = "auth.password.change" POST "/api/v1/auth/password" SignIn;
     LIST_PERMISSIONS = "permissions.list" GET "/api/v1/permissions" SignIn;
+
+    GRAPHQL = "graphql.execute" POST "/graphql" SignIn;
+    GRAPHQL_LIVE = "graphql.watch" GET "/graphql" SignIn;
 
     LIST_TENANTS = "tenants.list" GET "/api/v1/tenants" SignIn;
     GET_TENANT = "tenants.get" GET "/api/v1/tenants/{tenant}" Permission("tenant:definition:read");
@@ -118,6 +139,21 @@ operations! {
     PUT_CLOUD_ACCOUNT = "cloud_accounts.put" PUT "/api/v1/tenants/{tenant}/cloud-accounts/{account}" Permission("cloud:account:manage");
     DELETE_CLOUD_ACCOUNT = "cloud_accounts.delete" DELETE "/api/v1/tenants/{tenant}/cloud-accounts/{account}" Permission("cloud:account:manage");
 
+    LIST_RESOLVERS = "resolvers.list" GET "/api/v1/tenants/{tenant}/resolvers" Permission("resolver:config:read");
+    LIST_RESOLVER_CONFIGURATIONS = "resolvers.configurations" GET "/api/v1/tenants/{tenant}/resolver-configurations" Permission("resolver:config:read");
+    CONFIGURE_RESOLVER = "resolvers.configure" PUT "/api/v1/tenants/{tenant}/resolvers/{resolver}/configuration" Permission("resolver:config:manage");
+    LIST_POOLS = "pools.list" GET "/api/v1/tenants/{tenant}/address-pools" Permission("resolver:config:read");
+    CREATE_POOL = "pools.create" POST "/api/v1/tenants/{tenant}/address-pools" Permission("resolver:config:manage");
+    GET_POOL = "pools.get" GET "/api/v1/tenants/{tenant}/address-pools/{pool}" Permission("resolver:config:read");
+    DELETE_POOL = "pools.delete" DELETE "/api/v1/tenants/{tenant}/address-pools/{pool}" Permission("resolver:config:manage");
+    RESERVE_BLOCK = "pools.reserve" POST "/api/v1/tenants/{tenant}/address-pools/{pool}/reserve" Permission("resolver:config:manage");
+    UNRESERVE_BLOCK = "pools.unreserve" POST "/api/v1/tenants/{tenant}/address-pools/{pool}/unreserve" Permission("resolver:config:manage");
+    LIST_LEASES = "leases.list" GET "/api/v1/tenants/{tenant}/resolver-leases" Permission("resolver:config:read");
+    RELEASE_LEASE = "leases.release" DELETE "/api/v1/tenants/{tenant}/resolver-leases/{lease}" Permission("resolver:config:manage");
+    LIST_IMAGES = "images.list" GET "/api/v1/tenants/{tenant}/images" Permission("resolver:config:read");
+    PUT_IMAGE = "images.put" PUT "/api/v1/tenants/{tenant}/images" Permission("resolver:config:manage");
+    DELETE_IMAGE = "images.delete" DELETE "/api/v1/tenants/{tenant}/images/{image}" Permission("resolver:config:manage");
+
     LIST_DEPLOYMENTS = "deployments.list" GET "/api/v1/deployments" Permission("deployment:definition:read");
     CREATE_DEPLOYMENT = "deployments.create" POST "/api/v1/deployments" Permission("deployment:definition:create");
     GET_DEPLOYMENT = "deployments.get" GET "/api/v1/deployments/{deployment}" Permission("deployment:definition:read");
@@ -132,11 +168,17 @@ operations! {
     DEPLOYMENT_STATE = "deployments.state" GET "/api/v1/deployments/{deployment}/state" Permission("deployment:state:read");
     EXPORT_STATE = "deployments.state.export" POST "/api/v1/deployments/{deployment}/state/export" Permission("deployment:state:export");
     DEPLOYMENT_OUTPUTS = "deployments.outputs" GET "/api/v1/deployments/{deployment}/outputs" Permission("deployment:state:read");
+    UNIT_HISTORY = "deployments.unit.history" GET "/api/v1/deployments/{deployment}/units/{unit}/history" Permission("deployment:state:read");
+    UNIT_DIFFERENCE = "deployments.unit.difference" GET "/api/v1/deployments/{deployment}/units/{unit}/difference" Permission("deployment:state:read");
+    UNIT_HEALTH = "deployments.unit.health" GET "/api/v1/deployments/{deployment}/units/{unit}/health" Permission("deployment:state:read");
+    REPAIR_UNIT = "deployments.unit.repair" POST "/api/v1/deployments/{deployment}/units/{unit}/repair" Permission("deployment:state:repair");
     DEPLOYMENT_PROGRESS = "deployments.progress" GET "/api/v1/deployments/{deployment}/progress" Permission("deployment:log:read");
     LIST_ENVIRONMENTS = "environments.list" GET "/api/v1/deployments/{deployment}/environments" Permission("deployment:definition:read");
     LIST_VERSIONS = "environments.versions" GET "/api/v1/deployments/{deployment}/environments/{environment}/versions" Permission("deployment:definition:read");
     ENABLE_ENVIRONMENT = "environments.enable" POST "/api/v1/deployments/{deployment}/environments/{environment}/enable" Permission("deployment:environment:manage");
     DISABLE_ENVIRONMENT = "environments.disable" POST "/api/v1/deployments/{deployment}/environments/{environment}/disable" Permission("deployment:environment:manage");
+    LIST_GATES = "gates.list" GET "/api/v1/deployments/{deployment}/gates" Permission("deployment:definition:read");
+    SIGN_GATE = "gates.sign" PUT "/api/v1/deployments/{deployment}/environments/{environment}/gate/{item}" Permission("deployment:environment:manage");
 
     LIST_RUNS = "runs.list" GET "/api/v1/runs" Permission("deployment:definition:read");
     GET_RUN = "runs.get" GET "/api/v1/runs/{run}" Permission("deployment:definition:read");
@@ -145,9 +187,28 @@ operations! {
     RUN_UNIT = "runs.unit" GET "/api/v1/runs/{run}/units/{unit}" Permission("deployment:log:read");
     RUN_LOG = "runs.log" GET "/api/v1/runs/{run}/log" Permission("deployment:log:read");
     RUN_PROGRESS = "runs.progress" GET "/api/v1/runs/{run}/progress" Permission("deployment:log:read");
+    RUN_REVIEW = "runs.review" GET "/api/v1/runs/{run}/review" Permission("deployment:log:read");
+    LIST_MARKS = "runs.marks.list" GET "/api/v1/runs/{run}/marks" Permission("deployment:log:read");
+    SET_MARK = "runs.marks.set" PUT "/api/v1/runs/{run}/marks/{item}" Permission("deployment:log:read");
+    REMOVE_MARK = "runs.marks.remove" DELETE "/api/v1/runs/{run}/marks/{item}" Permission("deployment:log:read");
     CANCEL_RUN = "runs.cancel" POST "/api/v1/runs/{run}/cancel" Permission("workflow:run:signal");
     PAUSE_RUN = "runs.pause" POST "/api/v1/runs/{run}/pause" Permission("workflow:run:signal");
     RESUME_RUN = "runs.resume" POST "/api/v1/runs/{run}/resume" Permission("workflow:run:signal");
+
+    LIST_APPROVALS = "approvals.list" GET "/api/v1/approvals" Permission("approval:request:read");
+    GET_APPROVAL = "approvals.get" GET "/api/v1/approvals/{approval}" Permission("approval:request:read");
+    GRANT_APPROVAL = "approvals.grant" POST "/api/v1/approvals/{approval}/grant" Permission("approval:request:decide");
+    DENY_APPROVAL = "approvals.deny" POST "/api/v1/approvals/{approval}/deny" Permission("approval:request:decide");
+    LIST_APPROVAL_POLICIES = "approvals.policies.list" GET "/api/v1/approval-policies" Permission("approval:request:read");
+    PUT_APPROVAL_POLICY = "approvals.policies.put" PUT "/api/v1/approval-policies/{environment}" Permission("approval:policy:manage");
+    DELETE_APPROVAL_POLICY = "approvals.policies.delete" DELETE "/api/v1/approval-policies/{environment}" Permission("approval:policy:manage");
+    LIST_DELEGATIONS = "approvals.delegations.list" GET "/api/v1/approval-delegations" Permission("approval:request:decide");
+    PUT_DELEGATION = "approvals.delegations.put" PUT "/api/v1/approval-delegations/{user}" Permission("approval:request:decide");
+    DELETE_DELEGATION = "approvals.delegations.delete" DELETE "/api/v1/approval-delegations/{user}" Permission("approval:request:decide");
+
+    LIST_NOTIFICATIONS = "notifications.list" GET "/api/v1/notifications" SignIn;
+    READ_NOTIFICATION = "notifications.read" POST "/api/v1/notifications/{notification}/read" SignIn;
+    READ_NOTIFICATIONS = "notifications.read_all" POST "/api/v1/notifications/read-all" SignIn;
 
     LIST_STACKS = "stacks.list" GET "/api/v1/stacks" Permission("component:definition:read");
     REGISTER_STACK = "stacks.register" POST "/api/v1/stacks" Permission("registry:stack:manage");
@@ -165,6 +226,50 @@ operations! {
     CHANGE_WORKSPACE = "workspace.change" PUT "/api/v1/workspace" Permission("registry:stack:manage");
     READ_CONTENTS = "workspace.contents.read" GET "/api/v1/workspace/contents" Permission("component:definition:read");
     STORE_CONTENTS = "workspace.contents.store" POST "/api/v1/workspace/contents" Permission("registry:stack:manage");
+
+    LIST_DRAFTS = "drafts.list" GET "/api/v1/drafts" Permission("deployment:definition:create");
+    PUT_DRAFT = "drafts.put" PUT "/api/v1/drafts/{draft}" Permission("deployment:definition:create");
+    DELETE_DRAFT = "drafts.delete" DELETE "/api/v1/drafts/{draft}" Permission("deployment:definition:create");
+
+    SHOW_SYSTEM = "system.show" GET "/api/v1/system" Permission("system:setting:read");
+    LIST_COMPONENTS = "components.list" GET "/api/v1/components" Permission("component:definition:read");
+    CREATE_COMPONENT = "components.create" POST "/api/v1/components" Permission("component:definition:create");
+    GET_COMPONENT = "components.get" GET "/api/v1/components/{component}" Permission("component:definition:read");
+    UPDATE_COMPONENT = "components.update" PUT "/api/v1/components/{component}" Permission("component:definition:update");
+    DELETE_COMPONENT = "components.delete" DELETE "/api/v1/components/{component}" Permission("component:definition:delete");
+    PUBLISH_COMPONENT = "components.publish" POST "/api/v1/components/{component}/publish" Permission("component:version:publish");
+    LIST_COMPONENT_VERSIONS = "components.versions.list" GET "/api/v1/components/{component}/versions" Permission("component:definition:read");
+    GET_COMPONENT_VERSION = "components.versions.get" GET "/api/v1/components/{component}/versions/{version}" Permission("component:definition:read");
+    COMPARE_COMPONENT_VERSIONS = "components.versions.changes" GET "/api/v1/components/{component}/versions/{version}/changes" Permission("component:definition:read");
+    DEPRECATE_COMPONENT = "components.versions.deprecate" POST "/api/v1/components/{component}/versions/{version}/deprecate" Permission("component:version:publish");
+    LIST_COMPONENT_INSTANCES = "components.instances" GET "/api/v1/components/{component}/instances" Permission("component:instance:read");
+
+    LIST_GOVERNANCE = "governance.list" GET "/api/v1/tenants/{tenant}/governance" Permission("component:governance:read");
+    PUT_GOVERNANCE = "governance.put" PUT "/api/v1/tenants/{tenant}/governance/{component}" Permission("component:governance:manage");
+    DELETE_GOVERNANCE = "governance.delete" DELETE "/api/v1/tenants/{tenant}/governance/{component}" Permission("component:governance:manage");
+
+    LIST_SEMANTIC_CLOUDS = "semantic.clouds.list" GET "/api/v1/semantic/clouds" Permission("semantic:definition:read");
+    PUT_SEMANTIC_CLOUD = "semantic.clouds.put" PUT "/api/v1/semantic/clouds/{cloud}" Permission("semantic:definition:manage");
+    LIST_SEMANTIC_TYPES = "semantic.types.list" GET "/api/v1/semantic/types" Permission("semantic:definition:read");
+    PUT_SEMANTIC_TYPE = "semantic.types.put" PUT "/api/v1/semantic/types/{type}" Permission("semantic:definition:manage");
+    DELETE_SEMANTIC_TYPE = "semantic.types.delete" DELETE "/api/v1/semantic/types/{type}" Permission("semantic:definition:manage");
+    LIST_SEMANTIC_MAPPINGS = "semantic.mappings.list" GET "/api/v1/semantic/mappings" Permission("semantic:definition:read");
+    PUT_SEMANTIC_MAPPING = "semantic.mappings.put" PUT "/api/v1/semantic/types/{type}/clouds/{cloud}" Permission("semantic:definition:manage");
+    CLASSIFY_RESOURCE = "semantic.resources.get" GET "/api/v1/semantic/resources/{resource}" Permission("semantic:definition:read");
+
+    LIST_ZONES = "zones.list" GET "/api/v1/zones" Permission("landingzone:definition:read");
+    CREATE_ZONE = "zones.create" POST "/api/v1/zones" Permission("landingzone:definition:create");
+    GET_ZONE = "zones.get" GET "/api/v1/zones/{zone}" Permission("landingzone:definition:read");
+    UPDATE_ZONE = "zones.update" PUT "/api/v1/zones/{zone}" Permission("landingzone:definition:update");
+    DELETE_ZONE = "zones.delete" DELETE "/api/v1/zones/{zone}" Permission("landingzone:definition:delete");
+    PUBLISH_ZONE = "zones.publish" POST "/api/v1/zones/{zone}/publish" Permission("landingzone:bootstrap:manage");
+    RETIRE_ZONE = "zones.retire" POST "/api/v1/zones/{zone}/retire" Permission("landingzone:bootstrap:manage");
+    PUT_ENVIRONMENT_TEMPLATE = "zones.templates.put" PUT "/api/v1/zones/{zone}/templates/{template}" Permission("landingzone:definition:update");
+    DELETE_ENVIRONMENT_TEMPLATE = "zones.templates.delete" DELETE "/api/v1/zones/{zone}/templates/{template}" Permission("landingzone:definition:update");
+    LIST_ZONE_ENVIRONMENTS = "zones.environments.list" GET "/api/v1/environments" Permission("environment:definition:read");
+    GET_ZONE_ENVIRONMENT = "zones.environments.get" GET "/api/v1/zones/{zone}/environments/{environment}" Permission("environment:definition:read");
+    CREATE_ZONE_ENVIRONMENT = "zones.environments.create" POST "/api/v1/zones/{zone}/environments/{environment}" Permission("environment:definition:create");
+    DELETE_ZONE_ENVIRONMENT = "zones.environments.delete" DELETE "/api/v1/zones/{zone}/environments/{environment}" Permission("environment:definition:delete");
 
     LIST_AUDIT = "audit.list" GET "/api/v1/tenants/{tenant}/audit" Permission("audit:log:read");
     EXPORT_AUDIT = "audit.export" GET "/api/v1/tenants/{tenant}/audit/export" Permission("audit:log:export");

@@ -19,6 +19,19 @@ pub enum Tier {
     System,
 }
 
+impl Tier {
+    /// As the interface tells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "ReadOnly",
+            Self::User => "User",
+            Self::TenantAdmin => "TenantAdmin",
+            Self::Provider => "Provider",
+            Self::System => "System",
+        }
+    }
+}
+
 /// What a permission does to things, which decides how environments and 004's roles treat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -61,7 +74,11 @@ permissions! {
     "component:definition:update" TenantAdmin Write "edit components";
     "component:definition:delete" TenantAdmin Delete "delete components";
     "component:definition:publish" Provider Write "publish component versions for every tenant";
+    "component:version:publish" TenantAdmin Write "publish versions of the tenant's own components";
+    "component:governance:read" ReadOnly Read "see the rules about components that hold for the tenant";
     "component:governance:manage" Provider Write "set what tenants may do with components";
+    "semantic:definition:read" ReadOnly Read "see the semantic layer";
+    "semantic:definition:manage" Provider Write "edit the semantic layer";
     "resolver:config:read" ReadOnly Read "see resolver configuration";
     "resolver:config:manage" Provider Write "change resolver configuration";
     "component:deploy" User Deploy "deploy a component";
@@ -89,6 +106,7 @@ permissions! {
     "deployment:log:read" ReadOnly Read "read a deployment's logs";
     "deployment:state:read" User Read "read a deployment's state";
     "deployment:state:export" TenantAdmin Read "export a deployment's state";
+    "deployment:state:repair" TenantAdmin Write "mend a deployment's state";
     "deployment:environment:manage" User Write "enable and disable environments of a deployment";
     "registry:stack:manage" TenantAdmin Write "register, change and unregister programs";
     "template:definition:read" ReadOnly Read "see templates";
@@ -122,6 +140,7 @@ permissions! {
     // Approvals, workflows, impersonation, notifications.
     "approval:request:read" ReadOnly Read "see approvals";
     "approval:request:decide" TenantAdmin Write "approve and reject";
+    "approval:policy:manage" TenantAdmin Write "set which environments need approval";
     "workflow:definition:read" ReadOnly Read "see workflow definitions";
     "workflow:definition:manage" TenantAdmin Write "edit workflow definitions";
     "workflow:run:signal" User Write "send signals to workflows";

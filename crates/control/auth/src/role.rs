@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nimbus_core::EnvironmentName;
 use serde::{Deserialize, Serialize};
 
 use crate::permission::{self, Effect, Tier};
@@ -148,19 +149,28 @@ pub fn built_in(name: &str) -> Option<Role> {
     })
 }
 
-/// Works everywhere except that nothing in prod is changed.
+/// Switches an environment on and off, which nobody does to one that they change nothing in.
+pub const SWITCH_ENVIRONMENT: &str = "deployment:environment:manage";
+
+/// Works everywhere except that nothing in prod is changed. The two environments are those that the shipped
+/// templates have before prod; a role is the same in every tenant, whatever its manifests call theirs. A tenant with
+/// other names makes a role of its own, because an environment that nobody named must not be open by default.
 fn developer() -> Vec<Grant> {
     let in_environments = permission::of_tier(Tier::TenantAdmin)
         .filter(|permission| matches!(permission.effect, Effect::Deploy | Effect::Destroy))
-        .map(|permission| permission.key);
+        .map(|permission| permission.key)
+        .chain([SWITCH_ENVIRONMENT]);
     let elsewhere = permission::of_tier(Tier::User)
         .filter(|permission| matches!(permission.effect, Effect::Read | Effect::Write))
-        .map(|permission| permission.key);
+        .map(|permission| permission.key)
+        // Switching prod off is a change of prod.
+        .filter(|key| *key != SWITCH_ENVIRONMENT);
+    let shipped = [EnvironmentName::DEV, EnvironmentName::STAGE];
     vec![
         anywhere(elsewhere.collect()),
         Grant {
             permissions: in_environments.map(str::to_owned).collect(),
-            environments: Environments::only(["dev", "stage"]),
+            environments: Environments::only(shipped.iter().map(EnvironmentName::as_str)),
         },
     ]
 }

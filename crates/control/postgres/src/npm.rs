@@ -74,7 +74,7 @@ impl InstallDraft {
         if target.exists() {
             fs::remove_dir_all(target)?;
         }
-        fs::rename(&self.0, target)
+        nimbus_disk::place_folder(&self.0, target)
     }
 }
 

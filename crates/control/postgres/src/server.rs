@@ -23,7 +23,13 @@ use crate::account::Account;
 
 /// A start may have to recover from a crash first.
 const START_PATIENCE: Duration = Duration::from_secs(120);
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
+/// How it is told to end, and how long it may take each time: with everything written, at once (the next start recovers),
+/// and by the kernel. Part of how long a server takes to stop.
+const STOP: [(Signal, Duration); 3] = [
+    (Signal::SIGINT, Duration::from_secs(15)),
+    (Signal::SIGQUIT, Duration::from_secs(3)),
+    (Signal::SIGKILL, Duration::from_secs(3)),
+];
 const READY: &str = "database system is ready to accept connections";
 /// Lines that are kept to explain a failed start.
 const KEPT_LINES: usize = 20;
@@ -86,15 +92,12 @@ impl PostgresServer {
 
     /// Ends it: clients are dropped, everything is written.
     pub(crate) async fn stop(mut self) {
-        for signal in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGKILL] {
+        for (signal, patience) in STOP {
             if self.ended.borrow().is_some() {
                 return;
             }
             let _ = kill(self.pid, signal);
-            if tokio::time::timeout(STOP_PATIENCE, self.ended())
-                .await
-                .is_ok()
-            {
+            if tokio::time::timeout(patience, self.ended()).await.is_ok() {
                 return;
             }
             warn!(%signal, "PostgreSQL did not end");

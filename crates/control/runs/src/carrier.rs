@@ -5,18 +5,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_control_store::StoredRun;
-use nimbus_core::{Error, Result, TenantId};
+use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use nimbus_engine_operations::Cancellation;
 use nimbus_orchestrator::{RunAction, RunEvent, RunId, RunResult, RunStatus, progress_of};
 use nimbus_runs::ports::{RunPorts, RunStore as _};
 use nimbus_runs::{
-    EventBus, PreviewRequest, ResumeRequest, RunObserver, RunSession, preview, resume, timestamp,
+    EventBus, PreviewRequest, ResumeRequest, RunObserver, RunRequest, RunSession, preview, resume,
+    timestamp,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::leases::LeaseTables;
 use crate::tables::DeploymentTables;
-use crate::tenant_run::{TenantRun, TenantRuns};
+use crate::tenant_run::{TenantRun, TenantRuns, goes_on};
 
 /// What became of a run that was carried out.
 #[derive(Debug)]
@@ -57,7 +59,7 @@ impl RunCarrier for TenantRuns {
             Ok(tenant_run) => tenant_run,
             Err(error) => return RunVerdict::Refused(error),
         };
-        match tenant_run.carry(run, cancellation).await {
+        match Box::pin(tenant_run.carry(run, cancellation)).await {
             Ok(result) => RunVerdict::Ended(result),
             Err(error) => {
                 // The record says how it ended, for whoever watches.
@@ -79,6 +81,10 @@ impl TenantRun {
         let bus = Arc::new(EventBus::default());
         let ports = Arc::new(self.ports(&bus, cancellation).await?);
         let stop = cancellation.stop_token().clone();
+        // What runs that are over left held may be what this one needs.
+        LeaseTables::new(&self.tables)
+            .settle_ended(self.request.environment)
+            .await?;
         if self.request.action == RunAction::Preview {
             return self.preview(run, ports, bus, cancellation).await;
         }
@@ -86,24 +92,47 @@ impl TenantRun {
         let planned = if run.began_at.is_some() {
             let id = RunId(run.number.unsigned_abs());
             let progress = progress_of(&self.tables.go_on(id).await?);
+            let forget_creates = run.wish.as_deref() == Some("forget_creates");
             // Its worker died between the last word of its record and giving it back.
             match progress.result {
-                Some(result) if run.wish.as_deref() != Some("resume") => return Ok(result),
+                Some(result) if !goes_on(run) => return Ok(result),
                 Some(_) | None => {}
             }
+            self.refuse_weaker_sandbox()?;
             // Before the core looks at any unit: it would be refused by leases of the dead, which a
             // server does not wait out.
             self.end_leases(self.request.environment).await?;
             let resumption = ResumeRequest {
                 run: id,
-                forget_creates: false,
+                forget_creates,
             };
             resume(ports, resumption, &command, None).await?
         } else {
-            let session = RunSession::open(ports, self.request.clone(), &command, None).await?;
+            let session = RunSession::open(ports, self.recorded(), &command, None).await?;
             session.plan().await?
         };
         Ok(planned.carry_out(bus, stop).await?.result)
+    }
+
+    /// The request with what its programs are kept from. Filled in by whoever carries it out and not when it
+    /// is queued: the server that takes a request need not be the one that runs it.
+    fn recorded(&self) -> RunRequest {
+        let mut request = self.request.clone();
+        request.choices.sandbox = self.programs.isolation();
+        request
+    }
+
+    /// A run keeps the guarantees that it began with: another worker may have been set up with less since.
+    fn refuse_weaker_sandbox(&self) -> Result<()> {
+        let began_with = &self.request.choices.sandbox;
+        if !self.programs.isolation().is_weaker_than(began_with) {
+            return Ok(());
+        }
+        let message =
+            "the run began in a sandbox that keeps its programs from more than this server's";
+        Err(Error::new(ErrorCode::PLAN_MOVED, message).with_help(
+            "set engine.sandbox as it was, or start a new run; what did not change is skipped",
+        ))
     }
 
     /// A preview is recorded like any run, and changes nothing.
@@ -114,7 +143,7 @@ impl TenantRun {
         bus: Arc<EventBus>,
         cancellation: &Cancellation,
     ) -> Result<RunResult> {
-        self.tables.begin(self.request.clone()).await?;
+        self.tables.begin(self.recorded()).await?;
         let (sender, receiver) = mpsc::unbounded_channel();
         bus.observe(Arc::new(Recording(sender)));
         let writer = tokio::spawn(write(self.tables.clone(), receiver));
@@ -126,18 +155,22 @@ impl TenantRun {
             rehearsal: self.request.rehearsal,
             components: self.request.choices.components.clone(),
             parallel: self.request.choices.parallel,
+            engine: self.request.choices.engine,
         };
         let stop = cancellation.stop_token().clone();
         let report = preview(ports, &request, Arc::clone(&bus), stop, |_| ()).await;
         if let Ok(report) = &report {
+            // Before its end is told: whoever sees that it succeeded can ask to be held to it.
+            if let Some(plan) = &report.sealed {
+                self.tables.keep_plan(plan).await?;
+            }
             let warnings = report.warnings.clone();
             bus.publish(run_ended(id, report.result, None, warnings));
         }
         // Nobody publishes any more, so the writer comes to its end.
         bus.observe(Arc::new(Silence));
         let written = writer.await;
-        written
-            .map_err(|error| Error::new(nimbus_core::ErrorCode::INTERNAL, error.to_string()))??;
+        written.map_err(|error| Error::new(ErrorCode::INTERNAL, error.to_string()))??;
         Ok(report?.result)
     }
 }

@@ -103,6 +103,7 @@ mod tests {
             seconds: Some(3),
             changes: BTreeMap::new(),
             attention: false,
+            open_creates: false,
         }
     }
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use nimbus_control_store::{HeldRun, RunEnd, Store, StoreError, StoredRun, User, WorkTurn};
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
+use nimbus_disk::FileMode;
 use nimbus_engine_operations::Cancellation;
 use nimbus_orchestrator::RunResult;
 use parking_lot::Mutex;
@@ -55,6 +56,11 @@ impl RunLimits {
         share.clamp(1, self.places())
     }
 
+    /// Places on this server, and how many of them one customer may have.
+    pub fn shares(&self) -> (usize, usize) {
+        (self.places(), self.share())
+    }
+
     /// How long a run that is stopped may take to end between two steps, before it is ended anyhow.
     fn grace(&self) -> Duration {
         (self.time / 10).clamp(Duration::from_secs(1), Duration::from_secs(300))
@@ -93,7 +99,10 @@ impl DriverSettings {
             Ok(Ok(server)) => server,
             Ok(Err(_)) | Err(_) => {
                 let made = Uuid::new_v4();
-                fs::write(&path, made.to_string()).map_err(unusable)?;
+                // Whole or not at all: under half a name the runs of this server would be nobody's.
+                let text = made.to_string();
+                nimbus_disk::replace(&path, text.as_bytes(), FileMode::Private)
+                    .map_err(unusable)?;
                 made
             }
         };
@@ -111,19 +120,19 @@ struct Shared {
     store: Store,
     carrier: Arc<dyn RunCarrier>,
     settings: DriverSettings,
-    bell: Arc<Notify>,
+    wakeup: Arc<Notify>,
     stop: CancellationToken,
     /// Places that customers have.
     taken: Arc<Mutex<HashMap<TenantId, usize>>>,
 }
 
 /// A place of a customer, until the run is over.
-struct RunPlace {
+struct RunSlot {
     customer: TenantId,
     taken: Arc<Mutex<HashMap<TenantId, usize>>>,
 }
 
-impl Drop for RunPlace {
+impl Drop for RunSlot {
     fn drop(&mut self) {
         let mut taken = self.taken.lock();
         let left = taken.get(&self.customer).copied().unwrap_or_default();
@@ -136,20 +145,20 @@ impl Drop for RunPlace {
 }
 
 impl RunDriver {
-    /// Goes on with what an earlier process of this server left, and takes what comes. `bell` rings when
+    /// Goes on with what an earlier process of this server left, and takes what comes. `wakeup` is notified when
     /// there may be a run.
     pub fn start(
         store: Store,
         carrier: Arc<dyn RunCarrier>,
         settings: DriverSettings,
-        bell: Arc<Notify>,
+        wakeup: Arc<Notify>,
     ) -> Self {
         let stop = CancellationToken::new();
         let shared = Arc::new(Shared {
             store,
             carrier,
             settings,
-            bell,
+            wakeup,
             stop: stop.clone(),
             taken: Arc::default(),
         });
@@ -179,14 +188,16 @@ async fn work(shared: Arc<Shared>) {
     let slots = Arc::new(Semaphore::new(shared.settings.limits.places()));
     let mut running = JoinSet::new();
     while !shared.stop.is_cancelled() {
-        while let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+        while !shared.stop.is_cancelled()
+            && let Ok(slot) = Arc::clone(&slots).try_acquire_owned()
+        {
             match shared.take().await {
                 Ok(Some((tenant, run, place))) => {
                     let shared = Arc::clone(&shared);
                     running.spawn(async move {
                         shared.carry(tenant, run).await;
                         drop((slot, place));
-                        shared.bell.notify_one();
+                        shared.wakeup.notify_one();
                     });
                 }
                 Ok(None) => break,
@@ -199,7 +210,7 @@ async fn work(shared: Arc<Shared>) {
         while running.try_join_next().is_some() {}
         tokio::select! {
             () = shared.stop.cancelled() => {}
-            () = shared.bell.notified() => {}
+            () = shared.wakeup.notified() => {}
             () = tokio::time::sleep(LOOK) => {}
         }
     }
@@ -224,8 +235,12 @@ impl Shared {
         Ok(())
     }
 
-    async fn take(&self) -> Result<Option<(TenantId, StoredRun, RunPlace)>> {
+    async fn take(&self) -> Result<Option<(TenantId, StoredRun, RunSlot)>> {
         for WorkTurn { tenant, customer } in self.store.work_turns().await? {
+            // There may be thousands of tenants, and whoever stops the server waits.
+            if self.stop.is_cancelled() {
+                return Ok(None);
+            }
             let Some(place) = self.place(customer) else {
                 continue;
             };
@@ -250,14 +265,14 @@ impl Shared {
     }
 
     /// A place for a run of a customer, if it has not all that it may have.
-    fn place(&self, customer: TenantId) -> Option<RunPlace> {
+    fn place(&self, customer: TenantId) -> Option<RunSlot> {
         let mut taken = self.taken.lock();
         let count = taken.entry(customer).or_default();
         if *count >= self.settings.limits.share() {
             return None;
         }
         *count += 1;
-        Some(RunPlace {
+        Some(RunSlot {
             customer,
             taken: Arc::clone(&self.taken),
         })

@@ -113,8 +113,10 @@ mod tests {
             priority: 0,
             decision: "run".to_owned(),
             reason: None,
-            minutes: 1,
-            resources: 0,
+            minutes: Some(1),
+            measured: false,
+            rehearsed_seconds: None,
+            resources: None,
             needs: Vec::new(),
         };
         RunEvent::Plan {

@@ -1,6 +1,7 @@
 //! A tenant's templates and programs as files, for programs are run from files.
 //!
-//! What the tenant has lies over the shipped library. A folder is named by a digest over all of it and
+//! What the tenant has lies over the shipped library, and the versions of the catalog that a run is made of over the
+//! library as well. A folder is named by a digest over all of it and
 //! never changes once it is there, so that runs share it and a change makes another one.
 
 use std::fs;
@@ -11,11 +12,14 @@ use std::sync::LazyLock;
 
 use nimbus_control_store::StoreError;
 use nimbus_core::Result;
-use nimbus_disk::unwritable;
+use nimbus_disk::{place_folder, unwritable};
 use nimbus_engine_operations::SandboxSettings;
+use nimbus_local::sandbox_choice;
+use nimbus_runs::SandboxChoice;
 use nimbus_workspace::Workspace;
 use sha2::{Digest as _, Sha256};
 
+use crate::pinned::PinnedVersions;
 use crate::tenant_texts::TenantTexts;
 use crate::vault::TenantVault;
 
@@ -60,6 +64,12 @@ impl TenantPrograms {
         Some(sandbox)
     }
 
+    /// What is recorded of that with a run. How much programs may use and where folders lie is this
+    /// machine's, and the next attempt may be another's.
+    pub(crate) fn isolation(&self) -> SandboxChoice {
+        sandbox_choice(self.settings.sandbox.as_ref()).without_limits()
+    }
+
     /// Whether programs are kept from everything else, whatever they try.
     pub(crate) fn is_strict(&self) -> bool {
         let sandbox = self.settings.sandbox.as_ref();
@@ -75,7 +85,11 @@ impl TenantPrograms {
     /// # Errors
     ///
     /// When it cannot be read or written.
-    pub async fn write_out(&self, vault: &TenantVault) -> Result<Workspace> {
+    pub(crate) async fn write_out(
+        &self,
+        vault: &TenantVault,
+        catalog: &PinnedVersions,
+    ) -> Result<Workspace> {
         let index = vault.tx(async |tx| tx.workspace_index().await).await?;
         let mut whole = Sha256::new();
         whole.update(LIBRARY.as_slice());
@@ -88,6 +102,7 @@ impl TenantPrograms {
             whole.update([0]);
             whole.update(&file.digest);
         }
+        catalog.add_to(&mut whole);
         let tenant = self.settings.folder.join(vault.tenant().to_string());
         let target = tenant.join(hex::encode(whole.finalize()));
         if !target.is_dir() {
@@ -102,14 +117,19 @@ impl TenantPrograms {
                 write(&draft.path().join(&file.path), &content)
                     .map_err(|error| unwritable(&target, error))?;
             }
-            self.finish(draft.path(), &target)
+            for (path, content) in catalog.files(vault).await? {
+                write(&draft.path().join(&path), content.as_bytes())
+                    .map_err(|error| unwritable(&target, error))?;
+            }
+            self.finish(draft.path(), &target, catalog)
                 .map_err(|error| unwritable(&target, error))?;
         }
         Workspace::find(&target)
     }
 
-    fn finish(&self, draft: &Path, target: &Path) -> io::Result<()> {
-        nimbus_library::write_missing(draft)?;
+    fn finish(&self, draft: &Path, target: &Path, catalog: &PinnedVersions) -> io::Result<()> {
+        // Of a stack that the catalog has, nothing of the same name that is shipped is mixed in.
+        nimbus_library::write_missing_but(draft, |path| catalog.has(path))?;
         if let Some(given) = &self.settings.node_modules {
             let stacks = draft.join("stacks");
             // In a strict sandbox a program sees its own folder and nothing above it.
@@ -122,16 +142,16 @@ impl TenantPrograms {
             // After the others: what it leads to is the operator's, and has no stacks.
             symlink(given, stacks.join("node_modules"))?;
         }
-        match fs::rename(draft, target) {
+        match place_folder(draft, target) {
             // Another run was faster and wrote the same.
             Err(_) if target.is_dir() => Ok(()),
-            renamed => renamed,
+            placed => placed,
         }
     }
 }
 
 /// Another one makes workspaces that were written out before be written out anew.
-const LAYOUT: &[u8] = b"2";
+const LAYOUT: &[u8] = b"3";
 
 /// What is shipped, as one digest.
 static LIBRARY: LazyLock<Vec<u8>> = LazyLock::new(|| {

@@ -1,5 +1,8 @@
 //! The records of a run in tables: what `crates/local` keeps in files.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use nimbus_runs::ports::{
     DeploymentSource, EnvironmentGuard, EnvironmentLocks, GateSignature, GateStore, LoadedManifest,
     LockAttempt, RunLog, RunLogs, RunStore, UnitMemories, VersionStore,
 };
-use nimbus_runs::{RunRecord, RunRequest};
+use nimbus_runs::{RunRecord, RunRequest, SealedPlan};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -67,6 +70,15 @@ impl DeploymentTables {
             environment: environment.to_string(),
             rehearsal: self.rehearsal,
         }
+    }
+
+    /// Keeps what the preview that this worker has showed, for a deploy that is held to it.
+    pub(crate) async fn keep_plan(&self, plan: &SealedPlan) -> Result<()> {
+        let plan = serde_json::to_value(plan).map_err(|error| damaged("a plan", &error))?;
+        let kept = self
+            .vault
+            .tx(async |tx| tx.plan_keep(&self.held, &plan).await);
+        kept.await.map_err(taken_over)
     }
 
     /// Learns from the record what an earlier worker told about layers.
@@ -269,12 +281,25 @@ impl UnitMemories for DeploymentTables {
         let sealed = self
             .vault
             .seal(&of.memory_field(component.as_str()), &bytes)?;
+        // A unit that was known to have drifted is no news.
+        let is_news = has_drifted(memory)
+            && !has_drifted(&UnitMemories::load(self, component, environment).await?);
         let saved = self.vault.tx(async |tx| {
             tx.run_require(&self.held).await?;
-            tx.memory_put(&of, component.as_str(), &sealed).await
+            tx.memory_put(&of, component.as_str(), &sealed).await?;
+            if is_news {
+                let number = self.held.number;
+                tx.live_publish_drift(&of, component.as_str(), number)
+                    .await?;
+            }
+            Ok::<_, StoreError>(())
         });
         saved.await.map_err(taken_over)
     }
+}
+
+fn has_drifted(memory: &UnitMemory) -> bool {
+    memory.last_run.as_ref().is_some_and(|last| last.drifted)
 }
 
 #[async_trait]
@@ -300,11 +325,6 @@ impl VersionStore for DeploymentTables {
 
 #[async_trait]
 impl GateStore for DeploymentTables {
-    /// Nobody can sign on a server yet.
-    fn decides(&self) -> bool {
-        false
-    }
-
     async fn signatures(
         &self,
         environment: EnvironmentName,
@@ -370,7 +390,7 @@ impl RunLog for NoLog {
         Ok(())
     }
 
-    fn text(&mut self, _component: &str, _text: &str) -> io::Result<()> {
+    fn text(&mut self, _source: &str, _text: &str) -> io::Result<()> {
         Ok(())
     }
 }

@@ -8,14 +8,15 @@ use nimbus_control_store::{CloudAccount, HeldRun, Store, StoredRun};
 use nimbus_control_vault::KeyRing;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result, TenantId};
 use nimbus_engine_backend::store::Storage;
-use nimbus_engine_backend::{Backend, BackendOptions};
+use nimbus_engine_backend::{Backend, BackendOptions, StackRef};
 use nimbus_engine_operations::Cancellation;
-use nimbus_local::{ServedRun, served_ports};
+use nimbus_local::{ServedRun, rehearsal_orders, served_ports};
 use nimbus_orchestrator::DigestKey;
-use nimbus_rehearsal::FaultOrders;
 use nimbus_runs::ports::{DeploymentSource, RunPorts, SystemRunClock};
 use nimbus_runs::{EventBus, RunRequest};
 
+use crate::leases::LeaseTables;
+use crate::pinned::PinnedVersions;
 use crate::programs::TenantPrograms;
 use crate::storage::DatabaseStorage;
 use crate::tables::{DeploymentTables, NoLogs};
@@ -35,7 +36,9 @@ pub struct TenantRun {
     pub(crate) tables: DeploymentTables,
     pub(crate) request: RunRequest,
     storage: Arc<dyn Storage>,
-    programs: TenantPrograms,
+    pub(crate) programs: TenantPrograms,
+    /// Versions of the catalog that it is made of.
+    catalog: PinnedVersions,
 }
 
 /// Where the state of a deployment is.
@@ -70,10 +73,15 @@ impl TenantRuns {
     /// When the tenant's keys do not open, or the request cannot be read.
     pub async fn enter(&self, tenant: TenantId, run: &StoredRun) -> Result<TenantRun> {
         let vault = TenantVault::open(&self.store, &self.ring, tenant).await?;
-        let request: RunRequest = serde_json::from_value(run.request.clone()).map_err(|error| {
-            let message = format!("the request of run {} cannot be read: {error}", run.number);
-            Error::new(ErrorCode::INTERNAL, message)
-        })?;
+        let mut request: RunRequest =
+            serde_json::from_value(run.request.clone()).map_err(|error| {
+                let message = format!("the request of run {} cannot be read: {error}", run.number);
+                Error::new(ErrorCode::INTERNAL, message)
+            })?;
+        // Whoever goes on with a rehearsal has mended what was ordered to go wrong, as on their own machine.
+        if goes_on(run) {
+            request.choices.rehearsal = request.choices.rehearsal.without_faults();
+        }
         let root = state_root(&run.deployment, run.rehearsal);
         Ok(TenantRun {
             storage: Arc::new(DatabaseStorage::new(vault.clone(), &root)),
@@ -89,8 +97,14 @@ impl TenantRuns {
             ),
             request,
             programs: self.programs.clone(),
+            catalog: PinnedVersions::read(&run.catalog)?,
         })
     }
+}
+
+/// Whether a run goes on although its record says that it ended.
+pub(crate) fn goes_on(run: &StoredRun) -> bool {
+    matches!(run.wish.as_deref(), Some("resume" | "forget_creates"))
 }
 
 impl TenantRun {
@@ -102,7 +116,8 @@ impl TenantRun {
     ) -> Result<RunPorts> {
         let tables = &self.tables;
         let vault = &tables.vault;
-        let workspace = self.programs.write_out(vault).await?;
+        let workspace = self.programs.write_out(vault, &self.catalog).await?;
+        let contracts = self.catalog.contracts(vault).await?;
         let passphrase = vault.secret("passphrase").await?;
         let digests = vault.secret("digests").await?;
         let worlds = self.programs.folder().join("worlds");
@@ -124,7 +139,7 @@ impl TenantRun {
             passphrase: hex::encode(passphrase),
             home: self.programs.folder().join("home"),
             rehearsal: tables.rehearsal.then_some(world),
-            orders: FaultOrders::default(),
+            orders: rehearsal_orders(&self.request.choices.rehearsal)?,
         };
         let served = served_ports(served, bus, cancellation)?;
         Ok(RunPorts {
@@ -138,6 +153,7 @@ impl TenantRun {
             logs: Box::new(NoLogs),
             engine: served.engine,
             values: served.values,
+            resolvers: Box::new(LeaseTables::new(tables).with_contracts(contracts)),
             accounts: served.accounts,
             checks: served.checks,
             clock: Box::new(SystemRunClock),
@@ -177,11 +193,18 @@ impl TenantRun {
         let storage = Arc::clone(&self.storage);
         let backend = Backend::in_storage(storage, BackendOptions::default()).await?;
         let manifest = DeploymentSource::load(&self.tables).await?.manifest;
-        for name in backend.stacks().await? {
-            // Nobody else's: another environment of the deployment may have a run of its own.
-            if manifest.has_unit_in(environment, name.project(), name.stack()) {
-                backend.stack(name).unlock().await?;
-            }
+        let mut names = backend.stacks().await?;
+        // Nobody else's: another environment of the deployment may have a run of its own.
+        names.retain(|name| manifest.has_unit_in(environment, name.project(), name.stack()));
+        // A stack whose first operation died has a lease before it has a state.
+        for component in manifest.stacks.keys() {
+            let unit = manifest.pulumi_stack(component, environment);
+            names.extend(StackRef::new(&unit.project, &unit.stack).ok());
+        }
+        names.sort();
+        names.dedup();
+        for name in names {
+            backend.stack(name).unlock().await?;
         }
         Ok(())
     }

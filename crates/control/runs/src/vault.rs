@@ -49,6 +49,10 @@ impl TenantVault {
         self.tenant
     }
 
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         self.store.metrics()
     }

@@ -19,8 +19,8 @@ use nimbus_control_vault::{KeyEncryptionKey, KeyRing};
 use nimbus_core::{TenantId, UserId};
 use nimbus_engine_backend::store::{Put, Storage, Tag, WriteCondition};
 use nimbus_engine_backend::{
-    Backend, BackendOptions, Environment, Keyring, LeaseSettings, Owner, SessionRequest, StackRef,
-    UpdateInfo, UpdateKind, UpdateResult,
+    Backend, BackendOptions, EnvironmentVariables, Keyring, LeaseSettings, Owner, SessionRequest,
+    StackRef, UpdateInfo, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{ResourceState, Snapshot, Urn};
 use nimbus_test_tools::{Tool, short_or_long, tool_or_skip};
@@ -127,7 +127,9 @@ async fn queue(
             environment: environment.to_owned(),
             rehearsal: true,
             request: json!({}),
+            catalog: json!({}),
             requested_by: user,
+            trace_id: None,
         };
         tx.run_queue(&new).await
     });
@@ -306,7 +308,7 @@ async fn every_stack_of_a_server_is_whole_after_a_restore() {
         session.finish(state(number), &update()).await.unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("backup.tar.zst");
+    let file = folder.path().join("backup.tar.gz");
     let begun = Instant::now();
     let everything = BackupScope::Everything;
     database.store.backup(everything, &file).await.unwrap();
@@ -348,7 +350,7 @@ fn stack_name(number: usize) -> StackRef {
 }
 
 fn keyring() -> Arc<Keyring> {
-    Keyring::new(Environment::fixed([]))
+    Keyring::new(EnvironmentVariables::fixed([]))
 }
 
 fn session_request() -> SessionRequest {

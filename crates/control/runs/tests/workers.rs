@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nimbus_control_runs::{DriverSettings, RunCarrier, RunDriver, RunLimits, RunVerdict};
 use nimbus_control_store::{
-    Isolation, NewDeployment, NewRun, NewTenant, NewUser, StoreError, StoredRun, UserChange,
+    Isolation, NewDeployment, NewRun, NewTenant, NewUser, RunEnd, StoreError, StoredRun, UserChange,
 };
 use nimbus_control_testing::TestDatabase;
 use nimbus_core::{TenantId, UserId};
@@ -45,24 +45,24 @@ impl RunCarrier for Endless {
 
 struct Workers {
     driver: RunDriver,
-    bell: Arc<Notify>,
+    wakeup: Arc<Notify>,
     begun: mpsc::UnboundedReceiver<(TenantId, String)>,
 }
 
 impl Workers {
     fn start(database: &TestDatabase, limits: RunLimits) -> Self {
         let (sender, begun) = mpsc::unbounded_channel();
-        let bell = Arc::new(Notify::new());
+        let wakeup = Arc::new(Notify::new());
         let settings = DriverSettings {
             server: Uuid::new_v4(),
             limits,
         };
         let carrier = Arc::new(Endless(sender));
         let store = database.store.clone();
-        let driver = RunDriver::start(store, carrier, settings, Arc::clone(&bell));
+        let driver = RunDriver::start(store, carrier, settings, Arc::clone(&wakeup));
         Self {
             driver,
-            bell,
+            wakeup,
             begun,
         }
     }
@@ -124,7 +124,9 @@ async fn queue(database: &TestDatabase, tenant: TenantId, user: UserId, id: &str
                 environment: "dev".to_owned(),
                 rehearsal: true,
                 request: json!({}),
+                catalog: json!({}),
                 requested_by: user,
+                trace_id: None,
             };
             tx.run_queue(&new).await
         })
@@ -178,7 +180,7 @@ async fn a_customer_with_endless_runs_does_not_have_every_place() {
     );
     let who = user(&database, quiet, "bob").await;
     queue(&database, quiet, who, "D9").await;
-    workers.bell.notify_one();
+    workers.wakeup.notify_one();
     // The third place was kept for somebody else.
     assert_eq!(workers.next().await, (quiet, "D9".to_owned()));
     let mut queued = 0;
@@ -207,6 +209,34 @@ async fn a_run_that_does_not_end_is_ended_and_says_why() {
     assert_eq!(workers.next().await.1, "D2");
     ended(&database, acme, second.id).await;
     workers.driver.stop().await;
+}
+
+/// Somebody looked for creates of unknown outcome before they let the run go on. What its worker then leaves open when it
+/// dies, nobody has looked for.
+#[tokio::test]
+async fn that_creates_may_be_forgotten_is_told_to_the_first_worker_only() {
+    let database =
+        TestDatabase::new(&tool_or_skip!(Tool::Postgres), Isolation::SchemaWithRls).await;
+    let acme = tenant(&database, database.root, "acme").await;
+    let who = user(&database, acme, "eve").await;
+    let run = queue(&database, acme, who, "D1").await;
+    let again = RunEnd {
+        status: "queued",
+        wish: Some("forget_creates"),
+        result: None,
+        problem: None,
+    };
+    let taken: Result<_, StoreError> = database
+        .store
+        .tenant_tx(acme, async |tx| {
+            tx.run_set(run.id, &again).await?;
+            tx.run_take(Uuid::new_v4()).await
+        })
+        .await;
+    let taken = taken.unwrap().unwrap();
+    assert_eq!(taken.wish.as_deref(), Some("forget_creates"));
+    let left = run_of(&database, acme, run.id).await;
+    assert_eq!(left.wish.as_deref(), Some("resume"));
 }
 
 /// What somebody queued who is disabled or deleted meanwhile does not begin, be they of the tenant or of one above it.

@@ -284,6 +284,7 @@ impl TenantTx {
         let tenant = self.tenant();
         let entry = append(self.raw_connection(), tenant, key, now, record).await?;
         self.note_entry(&entry);
+        self.live_publish_entry(&entry).await?;
         Ok(entry)
     }
 

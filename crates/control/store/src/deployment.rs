@@ -81,6 +81,17 @@ impl TenantTx {
             .ok_or(StoreError::NotFound("deployment"))
     }
 
+    /// Those of them that there are, in no order.
+    pub async fn deployments_named(
+        &mut self,
+        ids: &[String],
+    ) -> Result<Vec<StoredDeployment>, StoreError> {
+        Ok(sqlx::query_as(select("WHERE id = ANY($1)"))
+            .bind(ids)
+            .fetch_all(self.connection())
+            .await?)
+    }
+
     /// A deployment that nobody changes until the transaction ends.
     pub async fn deployment_lock(&mut self, id: &str) -> Result<StoredDeployment, StoreError> {
         sqlx::query_as(select("WHERE id = $1 AND archived_at IS NULL FOR UPDATE"))

@@ -60,12 +60,32 @@ pub enum StoreError {
         limit: i64,
         used: i64,
     },
+    #[error("a rule allows {limit} of `{component}`, and {used} are there")]
+    InstancesExceeded {
+        component: String,
+        limit: i64,
+        used: i64,
+        /// Which rule.
+        rule: uuid::Uuid,
+    },
+    #[error("something uses {0}")]
+    InUse(&'static str),
+    #[error(
+        "the tenant, or one below it, has {0} leases from pools and names that it would no longer be below"
+    )]
+    LeasesOutOfReach(i64),
+    /// A rule of a resolver.
+    #[error(transparent)]
+    Resolver(#[from] nimbus_resolvers::ResolverError),
     #[error("the backup cannot be used: {0}")]
     Backup(String),
     #[error("the installation that the backup would go to is in use")]
     RestoreTarget,
     #[error("a restore of this installation was begun and not finished")]
     RestoreUnfinished,
+    /// It waited too long for others, or was chosen to make way for them. It left nothing behind.
+    #[error("the database has more to do than it can")]
+    Busy(#[source] sqlx::Error),
     #[error("the database has no room left")]
     Full(#[source] sqlx::Error),
     #[error("the database refused a statement")]
@@ -75,14 +95,7 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same call may succeed later without any change.
     pub fn retryable(&self) -> bool {
-        match self {
-            Self::Unavailable(_) | Self::Full(_) => true,
-            Self::Database(sqlx::Error::Database(error)) => {
-                // Serialization failure and deadlock: the transaction left nothing behind.
-                matches!(error.code().as_deref(), Some("40001" | "40P01"))
-            }
-            _ => false,
-        }
+        matches!(self, Self::Unavailable(_) | Self::Busy(_) | Self::Full(_))
     }
 
     /// A name that is taken, for a statement that inserts one.
@@ -90,6 +103,18 @@ impl StoreError {
         match self {
             Self::Database(sqlx::Error::Database(error)) if error.is_unique_violation() => {
                 Self::Exists(what())
+            }
+            other => other,
+        }
+    }
+}
+
+impl StoreError {
+    /// What others refer to, for a statement that removes it.
+    pub(crate) fn in_use_if_referred(self, what: &'static str) -> Self {
+        match self {
+            Self::Database(sqlx::Error::Database(error)) if error.is_foreign_key_violation() => {
+                Self::InUse(what)
             }
             other => other,
         }
@@ -105,6 +130,8 @@ impl From<sqlx::Error> for StoreError {
         match (&error, code.as_deref()) {
             (_, Some("NB001")) => Self::TenantUnknown,
             (_, Some("53100")) => Self::Full(error),
+            // Serialization failure, deadlock, a lock that was not to be had in time, a statement that took too long.
+            (_, Some("40001" | "40P01" | "55P03" | "57014")) => Self::Busy(error),
             // Too many connections, and the ways in which a server says that it is starting or going.
             (_, Some("53300" | "57P01" | "57P02" | "57P03")) => Self::Unavailable(error),
             (
@@ -180,6 +207,20 @@ impl From<StoreError> for Error {
                 ErrorCode::QUOTA_EXCEEDED,
                 "remove some, or ask whoever runs the server to raise the quota".to_owned(),
             ),
+            StoreError::InstancesExceeded { .. } => (
+                ErrorCode::INSTANCES_EXHAUSTED,
+                "destroy one, or ask whoever set the rule for more".to_owned(),
+            ),
+            StoreError::InUse(_) => (
+                ErrorCode::SEMANTIC_IN_USE,
+                "see what uses it, and change that first".to_owned(),
+            ),
+            StoreError::LeasesOutOfReach(_) => (
+                ErrorCode::LEASE_IN_USE,
+                "destroy what has them first; `nimbus resolver leases` of whoever owns them lists them"
+                    .to_owned(),
+            ),
+            StoreError::Resolver(refused) => (refused.code(), refused.help().unwrap_or_default()),
             StoreError::Backup(_) => (ErrorCode::BACKUP_UNUSABLE, String::new()),
             StoreError::RestoreTarget => (
                 ErrorCode::RESTORE_TARGET_IN_USE,
@@ -189,6 +230,10 @@ impl From<StoreError> for Error {
                 ErrorCode::RESTORE_UNFINISHED,
                 "run `nimbus restore` again with the same file: it goes on where it stopped"
                     .to_owned(),
+            ),
+            StoreError::Busy(_) => (
+                ErrorCode::SERVER_UNREACHABLE,
+                "try again in a moment: nothing was changed".to_owned(),
             ),
             StoreError::Full(_) => (
                 ErrorCode::DATABASE_FULL,
@@ -213,4 +258,71 @@ impl From<StoreError> for Error {
 fn causes(error: &StoreError) -> Option<String> {
     let cause = std::error::Error::source(error)?;
     Some(nimbus_core::with_causes(cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::error::Error as StdError;
+    use std::fmt;
+
+    use sqlx::error::{DatabaseError, ErrorKind};
+
+    use super::*;
+
+    /// A statement that PostgreSQL refuses with this code.
+    #[derive(Debug)]
+    struct RefusedStatement(&'static str);
+
+    impl fmt::Display for RefusedStatement {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl StdError for RefusedStatement {}
+
+    impl DatabaseError for RefusedStatement {
+        fn message(&self) -> &str {
+            self.0
+        }
+
+        fn code(&self) -> Option<Cow<'_, str>> {
+            Some(Cow::Borrowed(self.0))
+        }
+
+        fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn StdError + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn StdError + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Other
+        }
+    }
+
+    #[test]
+    fn what_others_are_in_the_way_of_is_tried_again_and_no_failure_of_ours() {
+        for (code, expected, retry) in [
+            ("40001", ErrorCode::SERVER_UNREACHABLE, true),
+            ("40P01", ErrorCode::SERVER_UNREACHABLE, true),
+            ("55P03", ErrorCode::SERVER_UNREACHABLE, true),
+            ("57014", ErrorCode::SERVER_UNREACHABLE, true),
+            ("57P01", ErrorCode::DATABASE_UNAVAILABLE, true),
+            ("53100", ErrorCode::DATABASE_FULL, true),
+            ("42601", ErrorCode::DATABASE_FAILED, false),
+        ] {
+            let refused = sqlx::Error::Database(Box::new(RefusedStatement(code)));
+            let error = StoreError::from(refused);
+            assert_eq!(error.retryable(), retry, "{code}");
+            assert_eq!(Error::from(error).code(), expected, "{code}");
+        }
+    }
 }

@@ -52,6 +52,13 @@ pub struct Group {
     pub created_at: Timestamp,
 }
 
+#[derive(FromRow)]
+struct GroupMember {
+    group_id: Uuid,
+    #[sqlx(flatten)]
+    user: User,
+}
+
 const USER: &str =
     "id, kind, email, display_name, mfa_enabled, disabled_at, last_login, created_at";
 
@@ -98,6 +105,16 @@ impl TenantTx {
         .fetch_optional(self.connection())
         .await?;
         user.ok_or(StoreError::NotFound("user"))
+    }
+
+    /// Those of them that there are, in no order.
+    pub async fn users_named(&mut self, ids: &[Uuid]) -> Result<Vec<User>, StoreError> {
+        Ok(sqlx::query_as(user_query(
+            "SELECT {} FROM nimbus_core.users WHERE id = ANY($1) AND deleted_at IS NULL",
+        ))
+        .bind(ids)
+        .fetch_all(self.connection())
+        .await?)
     }
 
     /// In the order of their addresses, after the given one.
@@ -160,6 +177,11 @@ impl TenantTx {
             .execute(self.connection())
             .await?;
         sqlx::query("DELETE FROM nimbus_core.group_members WHERE user_id = $1")
+            .bind(Uuid::from(id))
+            .execute(self.connection())
+            .await?;
+        // Nobody else may ever read them.
+        sqlx::query("DELETE FROM notifications WHERE person = $1")
             .bind(Uuid::from(id))
             .execute(self.connection())
             .await?;
@@ -235,6 +257,49 @@ impl TenantTx {
             .fetch_optional(self.connection())
             .await?;
         group.ok_or(StoreError::NotFound("group"))
+    }
+
+    /// Those of them that there are, in no order.
+    pub async fn groups_named(&mut self, ids: &[Uuid]) -> Result<Vec<Group>, StoreError> {
+        Ok(sqlx::query_as(groups("WHERE g.id = ANY($1)"))
+            .bind(ids)
+            .fetch_all(self.connection())
+            .await?)
+    }
+
+    /// The first members of each of these groups, so many of each, with the group that they are in.
+    pub async fn members_of_each(
+        &mut self,
+        groups: &[Uuid],
+        limit: u32,
+    ) -> Result<Vec<(Uuid, User)>, StoreError> {
+        let found: Vec<GroupMember> = sqlx::query_as(user_query(
+            "SELECT group_id, {} FROM (
+                 SELECT m.group_id, u.*,
+                        row_number() OVER (PARTITION BY m.group_id ORDER BY u.email) AS place
+                 FROM nimbus_core.group_members m
+                 JOIN nimbus_core.users u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
+                 WHERE m.group_id = ANY($1) AND u.deleted_at IS NULL) placed
+             WHERE place <= $2 ORDER BY group_id, email",
+        ))
+        .bind(groups)
+        .bind(i64::from(limit))
+        .fetch_all(self.connection())
+        .await?;
+        Ok(found
+            .into_iter()
+            .map(|row| (row.group_id, row.user))
+            .collect())
+    }
+
+    /// The groups that somebody is in.
+    pub async fn groups_of(&mut self, user: UserId) -> Result<Vec<Uuid>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT group_id FROM nimbus_core.group_members WHERE user_id = $1 ORDER BY group_id",
+        )
+        .bind(Uuid::from(user))
+        .fetch_all(self.connection())
+        .await?)
     }
 
     /// A group that nobody else gives roles or members until the transaction ends.

@@ -12,6 +12,9 @@
 //!
 //! Nothing here decides who may do what; callers have asked before.
 
+mod address_pool;
+mod approval;
+mod approval_policy;
 mod audit;
 mod backup;
 mod blob;
@@ -19,24 +22,36 @@ mod bootstrap;
 mod catalog;
 mod cloud_account;
 mod compartment;
+mod component;
 mod config;
 mod data_key;
 mod deployment;
+mod draft;
 mod error;
 mod figures;
+mod governance;
 mod identity;
+mod landing_zone;
+mod lease_space;
+mod live;
+mod live_relay;
 mod measured;
 mod migrate;
 mod migrations;
+mod notification;
 mod page;
 mod probe;
 mod quota;
 mod read_trail;
 mod request_answer;
+mod resolver;
+mod resolver_lease;
+mod review_mark;
 mod role;
 mod run;
 mod run_history;
-mod run_news;
+mod sealed_plan;
+mod semantic;
 mod session;
 mod setup;
 mod sign_in;
@@ -49,25 +64,44 @@ mod unit_record;
 mod weakness;
 mod work;
 
+pub use address_pool::{AddressPool, PoolUsage};
+pub use approval::{ApprovalFilter, ApprovalMove, NewApproval, StoredApproval, StoredDecision};
+pub use approval_policy::{NewApprovalPolicy, StoredApprovalPolicy, StoredDelegation};
 pub use audit::{AuditFilter, ChainHead};
 pub use backup::{BackupManifest, BackupScope, RestoreKeys};
 pub use blob::WorkspaceFile;
 pub use cloud_account::{CloudAccount, NewCloudAccount};
 pub use compartment::Compartment;
+pub use component::{
+    ComponentFilter, ComponentUser, DraftContent, NewVersion, StoredComponent, StoredVersion,
+};
 pub use config::{Credentials, DatabaseAddress, Host, Isolation, Roles, StoreConfig, Tls};
 pub use deployment::{DeploymentFilter, NewDeployment, StoredDeployment};
+pub use draft::{DRAFT_DAYS, StoredDraft};
 pub use error::StoreError;
+pub use figures::{DatabaseFigures, WorkFigures};
+pub use governance::{DeployedComponent, NewInstance, NewRule, StoredRule, rules_in_force};
 pub use identity::{Group, NewUser, User, UserChange};
+pub use landing_zone::{
+    EnvironmentTemplate, LandingZone, NewEnvironment, NewZone, TenantEnvironment,
+};
+pub use live_relay::{DatabaseFanOut, RelayedEvents};
 pub use migrate::{MigrationReport, SchemaVersion};
-pub use page::{ListPage, RowPlace};
+pub use notification::{KEPT_NOTIFICATIONS, NewNotification, NotifiedPeople, StoredNotification};
+pub use page::{ListPage, MarkCursor, RowCursor};
 pub use probe::WriteProbe;
 pub use quota::{EffectiveQuota, EffectiveSetting, Quota};
 pub use read_trail::FlushedReads;
 pub use request_answer::RequestAnswer;
+pub use resolver::{
+    CatalogImage, ResolverConfiguration, ResolverPlace, ScopedSettings, StoredResolver, ZoneRef,
+};
+pub use resolver_lease::{HeldLease, LeaseAsk, LeaseFilter, SecretSeal, UnitSettlement};
+pub use review_mark::{SinceThen, StoredMark};
 pub use role::{CustomRole, Holder, RoleAssignment, RoleHolding};
 pub use run::{HeldRun, NewRun, RUN_LEASE_SECONDS, RunEnd, RunFilter, StoredEvent, StoredRun};
-pub use run_history::{LogPlace, RunLogFilter, UsualDuration};
-pub use run_news::RunNotices;
+pub use run_history::{LogCursor, RunLogFilter, UsualDuration};
+pub use semantic::{SemanticCloud, SemanticMapping, SemanticType};
 pub use session::{ApiKey, NewApiKey, Session};
 pub use setup::SetupStatus;
 pub use sign_in::{AccountDigest, SignInAttempt};

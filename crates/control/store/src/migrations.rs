@@ -48,6 +48,11 @@ impl Migration {
 pub(crate) static GLOBAL: LazyLock<Vec<Migration>> = LazyLock::new(|| load(embedded::GLOBAL));
 pub(crate) static TENANT: LazyLock<Vec<Migration>> = LazyLock::new(|| load(embedded::TENANT));
 
+/// The newest of a tenant's schema.
+pub(crate) fn newest() -> &'static str {
+    TENANT.last().map_or("", |migration| migration.name)
+}
+
 fn load(files: &[(&'static str, &'static str)]) -> Vec<Migration> {
     files.iter().map(Migration::new).collect()
 }

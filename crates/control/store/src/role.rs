@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{ListPage, RowPlace, StoreError, TenantTx, Timestamp};
+use crate::{ListPage, RowCursor, StoreError, TenantTx, Timestamp};
 
 /// A custom role; what its grants mean is not known here.
 #[derive(Clone, Debug, PartialEq, FromRow)]
@@ -244,9 +244,9 @@ impl TenantTx {
     /// Newest first, after the given place.
     pub async fn role_assignments(
         &mut self,
-        page: &ListPage<RowPlace>,
+        page: &ListPage<RowCursor>,
     ) -> Result<Vec<RoleAssignment>, StoreError> {
-        let (at, id) = RowPlace::parts(page.after);
+        let (at, id) = RowCursor::parts(page.after);
         Ok(sqlx::query_as(assignments(
             "WHERE $1::timestamptz IS NULL OR (a.created_at, a.id) < ($1, $2)
              ORDER BY a.created_at DESC, a.id DESC LIMIT $3",

@@ -1,14 +1,20 @@
-//! Runs: recorded whole when they are asked for, taken by one worker at a time, and what happened in them.
+//! Runs: recorded whole when they are asked for, and taken by one worker at a time. What happened in them is in
+//! `events`.
 //!
 //! A run that a worker has taken holds its environment, and an index sees to it that there is one. Each
 //! taking raises the epoch; whoever writes names the epoch that it has, and one that is over is refused.
+
+mod events;
 
 use nimbus_core::UserId;
 use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{ListPage, Quota, RowPlace, StoreError, TenantTx, Timestamp};
+use crate::{ListPage, Quota, RowCursor, StoreError, TenantTx, Timestamp};
+
+pub use events::StoredEvent;
+pub(crate) use events::{PAGE_BYTES, ToldRun};
 
 /// A run as the database has it.
 #[derive(Clone, Debug, PartialEq, FromRow)]
@@ -20,12 +26,18 @@ pub struct StoredRun {
     pub environment: String,
     pub rehearsal: bool,
     pub request: Value,
+    /// Versions of the catalog that it is made of, by stack.
+    pub catalog: Value,
     /// `queued`, `running`, `paused` or `ended`.
     pub status: String,
     pub result: Option<String>,
     pub problem: Option<Value>,
     pub wish: Option<String>,
     pub requested_by: Uuid,
+    /// The preview whose plan it is held to.
+    pub plan: Option<Uuid>,
+    /// The approval that it waits for: nobody carries it out until then.
+    pub approval: Option<Uuid>,
     pub queued_at: Timestamp,
     pub began_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
@@ -42,7 +54,11 @@ pub struct NewRun {
     pub environment: String,
     pub rehearsal: bool,
     pub request: Value,
+    /// Versions of the catalog that it is made of, by stack.
+    pub catalog: Value,
     pub requested_by: UserId,
+    /// The request that asks for it.
+    pub trace_id: Option<String>,
 }
 
 /// Which runs.
@@ -62,34 +78,36 @@ pub struct HeldRun {
     pub epoch: i64,
 }
 
-/// An event with its place in its run.
-#[derive(Clone, Debug, PartialEq, FromRow)]
-pub struct StoredEvent {
-    pub seq: i64,
-    pub event: Value,
-}
-
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunEnd {
     /// `ended`, `paused`, `queued`, or `running` for one that another worker is to go on with.
     pub status: &'static str,
-    /// `resume` when it goes on although its record says that it ended.
+    /// `resume` when it goes on although its record says that it ended; `forget_creates` when it does so without
+    /// creates of unknown outcome.
     pub wish: Option<&'static str>,
     pub result: Option<String>,
     pub problem: Option<Value>,
 }
 
-/// Events of one page have no more than this, but for the last of them.
-pub(crate) const PAGE_BYTES: i64 = 4 * 1024 * 1024;
+/// A run that its worker gave back.
+#[derive(Clone, Debug, FromRow)]
+pub(crate) struct ReleasedRun {
+    pub(crate) id: Uuid,
+    pub(crate) deployment: String,
+    pub(crate) number: i32,
+    pub(crate) action: String,
+    pub(crate) environment: String,
+    pub(crate) requested_by: Uuid,
+}
 
 /// A worker without a sign of life for so long has lost its run.
 pub const RUN_LEASE_SECONDS: i32 = 20;
 
-const COLUMNS: &str = "deployment, number, id, action, environment, rehearsal, request, status, result, \
-    problem, wish, requested_by, queued_at, began_at, ended_at, last_seq, server, epoch";
+const COLUMNS: &str = "deployment, number, id, action, environment, rehearsal, request, catalog, status, result, \
+    problem, wish, requested_by, plan, approval, queued_at, began_at, ended_at, last_seq, server, epoch";
 
-fn select(rest: &str) -> sqlx::AssertSqlSafe<String> {
+pub(crate) fn select(rest: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM runs {rest}"))
 }
 
@@ -104,8 +122,9 @@ impl TenantTx {
         .await?
         .ok_or(StoreError::NotFound("deployment"))?;
         sqlx::query(
-            "INSERT INTO runs (deployment, number, id, action, environment, rehearsal, request, requested_by)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            "INSERT INTO runs (deployment, number, id, action, environment, rehearsal, request, catalog,
+                 requested_by, trace_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         )
         .bind(&new.deployment)
         .bind(number)
@@ -114,7 +133,9 @@ impl TenantTx {
         .bind(&new.environment)
         .bind(new.rehearsal)
         .bind(&new.request)
+        .bind(&new.catalog)
         .bind(Uuid::from(new.requested_by))
+        .bind(&new.trace_id)
         .execute(self.connection())
         .await?;
         self.work_note().await?;
@@ -156,9 +177,9 @@ impl TenantTx {
     pub async fn run_list(
         &mut self,
         filter: &RunFilter,
-        page: &ListPage<RowPlace>,
+        page: &ListPage<RowCursor>,
     ) -> Result<Vec<StoredRun>, StoreError> {
-        let (at, id) = RowPlace::parts(page.after);
+        let (at, id) = RowCursor::parts(page.after);
         Ok(sqlx::query_as(select(
             "WHERE ($1::text IS NULL OR deployment = $1) AND ($2::text IS NULL OR environment = $2)
                AND ($3::text IS NULL OR action = $3) AND ($4::text IS NULL OR status = $4)
@@ -213,10 +234,10 @@ impl TenantTx {
         .await?)
     }
 
-    /// How many runs of the tenant come before a queued one.
+    /// How many runs of the tenant come before a queued one. Those that wait for approval are in nobody's way.
     pub async fn run_position(&mut self, run: &StoredRun) -> Result<i64, StoreError> {
         Ok(sqlx::query_scalar(
-            "SELECT count(*) FROM runs WHERE status = 'queued' AND (queued_at, id) < ($1, $2)",
+            "SELECT count(*) FROM runs WHERE status = 'queued' AND approval IS NULL AND (queued_at, id) < ($1, $2)",
         )
         .bind(run.queued_at)
         .bind(run.id)
@@ -225,23 +246,25 @@ impl TenantTx {
     }
 
     /// Takes the next run for a server: one that its worker lost, else the oldest whose environment is free.
-    /// With the tenant's turn in hand.
+    /// With the tenant's turn in hand. That creates may be forgotten is told to the first who takes it, and to nobody
+    /// after: what a worker that died left open, nobody has looked for.
     pub async fn run_take(&mut self, server: Uuid) -> Result<Option<StoredRun>, StoreError> {
-        let next: Option<(String, i32)> = sqlx::query_as(
-            "SELECT r.deployment, r.number FROM runs r
+        let next: Option<(String, i32, Option<String>)> = sqlx::query_as(
+            "SELECT r.deployment, r.number, r.wish FROM runs r
              WHERE (r.status = 'running' AND (r.server IS NULL OR r.expires_at < clock_timestamp()))
-                OR (r.status = 'queued' AND (r.action = 'preview' OR NOT EXISTS (
+                OR (r.status = 'queued' AND r.approval IS NULL AND (r.action = 'preview' OR NOT EXISTS (
                     SELECT FROM runs h WHERE h.deployment = r.deployment AND h.environment = r.environment
                         AND h.rehearsal = r.rehearsal AND h.action <> 'preview' AND h.status = 'running')))
              ORDER BY r.status = 'queued', r.queued_at, r.number LIMIT 1 FOR UPDATE",
         )
         .fetch_optional(self.connection())
         .await?;
-        let Some((deployment, number)) = next else {
+        let Some((deployment, number, wish)) = next else {
             return Ok(None);
         };
         sqlx::query(
             "UPDATE runs SET status = 'running', server = $3, epoch = epoch + 1,
+                 wish = CASE wish WHEN 'forget_creates' THEN 'resume' ELSE wish END,
                  expires_at = clock_timestamp() + make_interval(secs => $4)
              WHERE deployment = $1 AND number = $2",
         )
@@ -252,13 +275,14 @@ impl TenantTx {
         .execute(self.connection())
         .await?;
         self.work_taken().await?;
-        self.run_get(&deployment, number).await.map(Some)
+        let taken = self.run_get(&deployment, number).await?;
+        Ok(Some(StoredRun { wish, ..taken }))
     }
 
-    /// Whether somebody carries a run out or one waits.
+    /// Whether somebody carries a run out or one waits, be it for an approval whose time may end.
     pub async fn runs_unfinished(&mut self) -> Result<bool, StoreError> {
         Ok(sqlx::query_scalar(
-            "SELECT EXISTS (SELECT FROM runs WHERE status IN ('queued', 'running'))",
+            "SELECT EXISTS (SELECT FROM runs WHERE status IN ('queued', 'running') OR approval IS NOT NULL)",
         )
         .fetch_one(self.connection())
         .await?)
@@ -301,6 +325,7 @@ impl TenantTx {
         if begun.rows_affected() == 0 {
             return Err(StoreError::Stale("the run"));
         }
+        self.told = true;
         self.run_get(&held.deployment, held.number).await
     }
 
@@ -319,12 +344,13 @@ impl TenantTx {
         ours.map(drop).ok_or(StoreError::Stale("the run"))
     }
 
-    /// Gives a run back: it is over, or waits for somebody.
+    /// Gives a run back: it is over, or waits for somebody. Whoever asked for it is told of a bad end.
     pub async fn run_release(&mut self, held: &HeldRun, end: &RunEnd) -> Result<(), StoreError> {
-        let released = sqlx::query(
+        let released: Option<ReleasedRun> = sqlx::query_as(
             "UPDATE runs SET status = $4, result = $5, problem = $6, server = NULL, expires_at = NULL,
                  wish = $7, ended_at = CASE WHEN $4 = 'ended' THEN clock_timestamp() END
-             WHERE deployment = $1 AND number = $2 AND epoch = $3 AND status = 'running'",
+             WHERE deployment = $1 AND number = $2 AND epoch = $3 AND status = 'running'
+             RETURNING id, deployment, number, action, environment, requested_by",
         )
         .bind(&held.deployment)
         .bind(held.number)
@@ -333,11 +359,10 @@ impl TenantTx {
         .bind(&end.result)
         .bind(&end.problem)
         .bind(end.wish)
-        .execute(self.connection())
+        .fetch_optional(self.connection())
         .await?;
-        if released.rows_affected() == 0 {
-            return Err(StoreError::Stale("the run"));
-        }
+        let run = released.ok_or(StoreError::Stale("the run"))?;
+        self.notify_run_end(&run, end).await?;
         self.work_note().await
     }
 
@@ -348,6 +373,7 @@ impl TenantTx {
             .bind(wish)
             .execute(self.connection())
             .await?;
+        self.told = true;
         Ok(())
     }
 
@@ -356,6 +382,7 @@ impl TenantTx {
         sqlx::query(
             "UPDATE runs SET status = $2, result = $3, problem = $4, wish = $5,
                  ended_at = CASE WHEN $2 = 'ended' THEN clock_timestamp() END,
+                 approval = CASE WHEN $2 = 'ended' THEN NULL ELSE approval END,
                  queued_at = CASE WHEN $2 = 'queued' THEN clock_timestamp() ELSE queued_at END
              WHERE id = $1 AND server IS NULL",
         )
@@ -372,93 +399,6 @@ impl TenantTx {
             "queued" => self.quota_check(Quota::Runs).await,
             _ => Ok(()),
         }
-    }
-
-    /// Appends events of a run that its worker still has, numbered without gaps.
-    pub async fn events_append(
-        &mut self,
-        held: &HeldRun,
-        events: &[Value],
-    ) -> Result<i64, StoreError> {
-        let count = i64::try_from(events.len()).unwrap_or(i64::MAX);
-        let last: i64 = sqlx::query_scalar(
-            "UPDATE runs SET last_seq = last_seq + $4
-             WHERE deployment = $1 AND number = $2 AND epoch = $3 AND status = 'running' RETURNING last_seq",
-        )
-        .bind(&held.deployment)
-        .bind(held.number)
-        .bind(held.epoch)
-        .bind(count)
-        .fetch_optional(self.connection())
-        .await?
-        .ok_or(StoreError::Stale("the run"))?;
-        self.events_insert(&held.deployment, held.number, last - count, events)
-            .await?;
-        Ok(last)
-    }
-
-    /// Appends events of a run that nobody carries out. It has to be locked.
-    pub async fn events_append_idle(
-        &mut self,
-        run: &StoredRun,
-        events: &[Value],
-    ) -> Result<(), StoreError> {
-        let count = i64::try_from(events.len()).unwrap_or(i64::MAX);
-        let last: i64 = sqlx::query_scalar(
-            "UPDATE runs SET last_seq = last_seq + $2 WHERE id = $1 RETURNING last_seq",
-        )
-        .bind(run.id)
-        .bind(count)
-        .fetch_one(self.connection())
-        .await?;
-        self.events_insert(&run.deployment, run.number, last - count, events)
-            .await
-    }
-
-    async fn events_insert(
-        &mut self,
-        deployment: &str,
-        number: i32,
-        before: i64,
-        events: &[Value],
-    ) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO run_events (deployment, run, seq, event)
-             SELECT $1, $2, $3 + given.place, given.event
-             FROM unnest($4::jsonb[]) WITH ORDINALITY AS given (event, place)",
-        )
-        .bind(deployment)
-        .bind(number)
-        .bind(before)
-        .bind(events)
-        .execute(self.connection())
-        .await?;
-        Ok(())
-    }
-
-    /// Events of a run after a place, in order: so many, or fewer when they are large, and at least one if there is
-    /// one.
-    pub async fn events_after(
-        &mut self,
-        deployment: &str,
-        number: i32,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<StoredEvent>, StoreError> {
-        Ok(sqlx::query_as(
-            "SELECT seq, event FROM (
-                 SELECT seq, event, sum(size) OVER (ORDER BY seq) - size AS before FROM (
-                     SELECT seq, event, octet_length(event::text) AS size FROM run_events
-                     WHERE deployment = $1 AND run = $2 AND seq > $3 ORDER BY seq LIMIT $4) page) sized
-             WHERE before < $5 ORDER BY seq",
-        )
-        .bind(deployment)
-        .bind(number)
-        .bind(after)
-        .bind(i64::from(limit))
-        .bind(PAGE_BYTES)
-        .fetch_all(self.connection())
-        .await?)
     }
 
     /// Removes the oldest runs of an environment that are over, except so many. Those that can be gone on
@@ -479,7 +419,11 @@ impl TenantTx {
             ))
         };
         let mut removed = 0;
-        for (table, column) in [("run_events", "run"), ("runs", "number")] {
+        for (table, column) in [
+            ("run_events", "run"),
+            ("sealed_plans", "run"),
+            ("runs", "number"),
+        ] {
             removed = sqlx::query(delete(table, column))
                 .bind(deployment)
                 .bind(environment)

@@ -2,7 +2,7 @@
 
 use sqlx::FromRow;
 
-use crate::run::PAGE_BYTES;
+use crate::run::{PAGE_BYTES, select};
 use crate::{StoreError, StoredEvent, StoredRun, TenantTx};
 
 /// So many earlier runs say how long something usually takes.
@@ -16,13 +16,13 @@ pub struct RunLogFilter {
     pub unit: Option<String>,
     /// `debug`, `info`, `warning` or `error`: that one and worse.
     pub levels: Option<Vec<String>>,
-    pub place: LogPlace,
+    pub place: LogCursor,
     pub limit: u32,
 }
 
 /// Where in a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogPlace {
+pub enum LogCursor {
     /// The last lines.
     #[default]
     End,
@@ -47,6 +47,39 @@ struct FoundLine {
 }
 
 impl TenantTx {
+    /// The newest runs of each of these deployments, so many of each, newest first.
+    pub async fn runs_of_each(
+        &mut self,
+        deployments: &[String],
+        limit: u32,
+    ) -> Result<Vec<StoredRun>, StoreError> {
+        Ok(sqlx::query_as(select(
+            "WHERE deployment = ANY($1) AND number > (
+                 SELECT max(newest.number) FROM runs newest WHERE newest.deployment = runs.deployment) - $2
+             ORDER BY deployment, number DESC",
+        ))
+        .bind(deployments)
+        .bind(i64::from(limit))
+        .fetch_all(self.connection())
+        .await?)
+    }
+
+    /// Of each environment of these deployments, the newest run that began and changes something.
+    pub async fn newest_of_environments(
+        &mut self,
+        deployments: &[String],
+    ) -> Result<Vec<StoredRun>, StoreError> {
+        Ok(sqlx::query_as(select(
+            "WHERE (deployment, number) IN (
+                 SELECT deployment, max(number) FROM runs
+                 WHERE deployment = ANY($1) AND began_at IS NOT NULL AND action <> 'preview'
+                 GROUP BY deployment, environment)",
+        ))
+        .bind(deployments)
+        .fetch_all(self.connection())
+        .await?)
+    }
+
     /// Lines of a run's log, oldest first: so many, or fewer when they are large. And whether there are more in the
     /// direction that was asked for.
     pub async fn log_lines(
@@ -55,9 +88,9 @@ impl TenantTx {
         filter: &RunLogFilter,
     ) -> Result<(Vec<StoredEvent>, bool), StoreError> {
         let (before, after, order) = match filter.place {
-            LogPlace::End => (None, None, "DESC"),
-            LogPlace::Before(seq) => (Some(seq), None, "DESC"),
-            LogPlace::After(seq) => (None, Some(seq), "ASC"),
+            LogCursor::End => (None, None, "DESC"),
+            LogCursor::Before(seq) => (Some(seq), None, "DESC"),
+            LogCursor::After(seq) => (None, Some(seq), "ASC"),
         };
         let statement = format!(
             "WITH page AS (SELECT seq, event, octet_length(event::text) AS size FROM run_events

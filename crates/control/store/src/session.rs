@@ -4,7 +4,7 @@ use nimbus_core::UserId;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{ListPage, RowPlace, StoreError, TenantTx, Timestamp};
+use crate::{ListPage, RowCursor, StoreError, TenantTx, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Session {
@@ -116,9 +116,9 @@ impl TenantTx {
     pub async fn session_list(
         &mut self,
         user: UserId,
-        page: &ListPage<RowPlace>,
+        page: &ListPage<RowCursor>,
     ) -> Result<Vec<Session>, StoreError> {
-        let (at, id) = RowPlace::parts(page.after);
+        let (at, id) = RowCursor::parts(page.after);
         Ok(sqlx::query_as(filled(
             "SELECT {} FROM nimbus_core.sessions
              WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > now()
@@ -180,8 +180,11 @@ impl TenantTx {
     }
 
     /// Those that were not revoked, newest first, after the given place.
-    pub async fn key_list(&mut self, page: &ListPage<RowPlace>) -> Result<Vec<ApiKey>, StoreError> {
-        let (at, id) = RowPlace::parts(page.after);
+    pub async fn key_list(
+        &mut self,
+        page: &ListPage<RowCursor>,
+    ) -> Result<Vec<ApiKey>, StoreError> {
+        let (at, id) = RowCursor::parts(page.after);
         Ok(sqlx::query_as(filled(
             "SELECT {} FROM nimbus_core.api_keys
              WHERE revoked_at IS NULL AND ($1::timestamptz IS NULL OR (created_at, id) < ($1, $2))

@@ -1,6 +1,7 @@
 //! The first run: whether somebody finished it, and the link that lets them.
 
 use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
 
 use crate::{Store, StoreError, Timestamp};
 
@@ -12,6 +13,16 @@ pub enum SetupStatus {
 }
 
 impl Store {
+    /// Which installation this database is, among others that share something with it.
+    pub async fn installation_id(&self) -> Result<Uuid, StoreError> {
+        let mut connection = self.app().acquire().await?;
+        Ok(
+            sqlx::query_scalar("SELECT id FROM nimbus_core.installation")
+                .fetch_one(&mut *connection)
+                .await?,
+        )
+    }
+
     pub async fn setup_status(&self) -> Result<SetupStatus, StoreError> {
         let mut connection = self.app().acquire().await?;
         let completed: Option<Timestamp> =

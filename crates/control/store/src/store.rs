@@ -9,6 +9,7 @@ use nimbus_core::TenantId;
 use parking_lot::Mutex;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::{Connection as _, Executor as _, PgConnection};
+use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::audit::ChainHead;
@@ -45,6 +46,7 @@ pub struct Store {
     pub(crate) reads: Arc<ReadTrail>,
     metrics: Arc<Metrics>,
     line: WaitingLine,
+    pub(crate) live_wakeup: Arc<Notify>,
 }
 
 impl Store {
@@ -73,6 +75,7 @@ impl Store {
             reads: Arc::default(),
             metrics: Arc::default(),
             line: WaitingLine::default(),
+            live_wakeup: Arc::default(),
         }
     }
 

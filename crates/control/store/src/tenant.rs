@@ -14,7 +14,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{ListPage, RegistryTx, RowPlace, Store, StoreError, TenantTx, Timestamp};
+use crate::{ListPage, RegistryTx, RowCursor, Store, StoreError, TenantTx, Timestamp};
 
 pub use change::{NewTenant, TenantChange};
 
@@ -109,9 +109,9 @@ impl RegistryTx {
         &mut self,
         parent: TenantId,
         slug: Option<&str>,
-        page: &ListPage<RowPlace>,
+        page: &ListPage<RowCursor>,
     ) -> Result<Vec<Tenant>, StoreError> {
-        let (at, id) = RowPlace::parts(page.after);
+        let (at, id) = RowCursor::parts(page.after);
         let rows: Vec<TenantRow> = sqlx::query_as(with_columns(
             "SELECT {} FROM nimbus_core.tenants
              WHERE parent_id = $1 AND deleted_at IS NOT NULL AND ($2::text IS NULL OR slug = $2)
@@ -166,6 +166,38 @@ impl TenantTx {
         .fetch_optional(self.connection())
         .await?;
         row.map(Tenant::from).ok_or(StoreError::TenantUnknown)
+    }
+
+    /// Those of them that are the acting tenant or below it, in no order.
+    pub async fn tenants_named(&mut self, ids: &[TenantId]) -> Result<Vec<Tenant>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| Uuid::from(*id)).collect();
+        let rows: Vec<TenantRow> = sqlx::query_as(with_columns(
+            "SELECT {} FROM nimbus_core.tenants WHERE id = ANY($1) AND deleted_at IS NULL",
+        ))
+        .bind(ids)
+        .fetch_all(self.connection())
+        .await?;
+        Ok(rows.into_iter().map(Tenant::from).collect())
+    }
+
+    /// The first children of each of these tenants, so many of each, by slug.
+    pub async fn children_of_each(
+        &mut self,
+        parents: &[TenantId],
+        limit: u32,
+    ) -> Result<Vec<Tenant>, StoreError> {
+        let parents: Vec<Uuid> = parents.iter().map(|id| Uuid::from(*id)).collect();
+        let rows: Vec<TenantRow> = sqlx::query_as(with_columns(
+            "SELECT {} FROM (
+                 SELECT *, row_number() OVER (PARTITION BY parent_id ORDER BY slug, id) AS place
+                 FROM nimbus_core.tenants WHERE parent_id = ANY($1) AND deleted_at IS NULL) placed
+             WHERE place <= $2 ORDER BY parent_id, slug, id",
+        ))
+        .bind(parents)
+        .bind(i64::from(limit))
+        .fetch_all(self.connection())
+        .await?;
+        Ok(rows.into_iter().map(Tenant::from).collect())
     }
 
     /// The acting tenant and those below it, by slug.

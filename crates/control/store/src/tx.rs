@@ -25,6 +25,8 @@ pub struct TenantTx {
     pub(crate) recorded: Vec<(String, String)>,
     /// Reads that are recorded after it, together with others.
     pub(crate) later: Vec<(jiff::Timestamp, AuditRecord)>,
+    /// It left something in the outbox, for the relay.
+    pub(crate) told: bool,
     metrics: Arc<Metrics>,
 }
 
@@ -59,6 +61,7 @@ impl TenantTx {
             head: None,
             recorded: Vec::new(),
             later: Vec::new(),
+            told: false,
             metrics: Arc::clone(metrics),
         };
         sqlx::query("SELECT nimbus_core.enter_tenant($1)")
@@ -74,6 +77,9 @@ impl TenantTx {
         store.note_head(self.tenant, self.head);
         for (action, kind) in &self.recorded {
             self.metrics.audit_event(action, kind);
+        }
+        if self.told {
+            store.live_wakeup.notify_one();
         }
         for (now, record) in self.later {
             store.audit_later(self.tenant, now, record);

@@ -95,6 +95,8 @@ impl TenantTx {
 
     async fn work(&mut self, call: &'static str) -> Result<(), StoreError> {
         sqlx::query(call).execute(self.connection()).await?;
+        // Whoever has work or loses it has a run that changed.
+        self.told = true;
         Ok(())
     }
 }

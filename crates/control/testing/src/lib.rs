@@ -8,8 +8,10 @@ mod administrator;
 mod cluster;
 mod database;
 mod tcp;
+mod valkey;
 
 pub use cluster::{SPARE_ROLE, shared_cluster};
 pub use database::TestDatabase;
 pub use nimbus_control_postgres::ADMINISTRATOR;
 pub use tcp::{TcpCluster, TestAuthority};
+pub use valkey::TestValkey;

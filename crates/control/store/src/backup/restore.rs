@@ -94,8 +94,18 @@ async fn begin(
         .bind(digest)
         .execute(&mut *tx)
         .await?;
-    // The first start wrote one; the backup's takes its place.
-    run_script(&mut tx, "DELETE FROM nimbus_core.installation".to_owned()).await?;
+    // The first start wrote these; the backup's take their place.
+    // An older backup has none of some, and leaves them as they are.
+    for seeded in SEEDED {
+        if opened
+            .manifest
+            .files
+            .iter()
+            .any(|file| file.table == seeded)
+        {
+            run_script(&mut tx, format!("DELETE FROM nimbus_core.{seeded}")).await?;
+        }
+    }
     for table in opened
         .manifest
         .files
@@ -143,6 +153,7 @@ pub(super) async fn one_tenant(
     run_script(&mut tx, END_SESSIONS.to_owned()).await?;
     if known.is_some() {
         run_script(&mut tx, KEEP_OUT.to_owned()).await?;
+        keep_leases(&mut tx, tenant).await?;
     } else {
         run_script(&mut tx, END_KEYS.to_owned()).await?;
     }
@@ -207,6 +218,29 @@ const KEEP_OUT: &str = "
         WHERE (EXISTS (SELECT FROM nimbus_core.users u WHERE u.id = n.user_id AND u.deleted_at IS NULL)
                OR EXISTS (SELECT FROM nimbus_core.groups g WHERE g.id = n.group_id))
         ON CONFLICT DO NOTHING";
+
+/// Runs that go back count again from where they were, and their numbers would mean others than a lease has. What a run
+/// held may be in use, so it stays with its unit until that is destroyed.
+async fn keep_leases(connection: &mut PgConnection, tenant: Uuid) -> Result<(), StoreError> {
+    act_as(connection, "").await?;
+    let path: Vec<Uuid> = sqlx::query_scalar("SELECT path FROM nimbus_core.tenants WHERE id = $1")
+        .bind(tenant)
+        .fetch_one(&mut *connection)
+        .await?;
+    for owner in path {
+        act_as(connection, &owner.to_string()).await?;
+        sqlx::query(
+            "UPDATE nimbus_core.resolver_leases
+             SET status = 'committed', expires_at = NULL, epoch = 0, earlier_run = NULL, used_run = NULL,
+                 from_run = NULL, until_run = NULL
+             WHERE held_by = $1 AND (status = 'committed' OR status = 'leased' AND holder IS NOT NULL)",
+        )
+        .bind(tenant)
+        .execute(&mut *connection)
+        .await?;
+    }
+    act_as(connection, &tenant.to_string()).await
+}
 
 /// The row of a tenant that is gone, with its schema.
 async fn tenant_again(
@@ -288,12 +322,25 @@ async fn load_tenant(
     Ok(())
 }
 
-/// Tables of the core whose rows of a tenant outlive a restore: the trail, and the keys of what is sealed.
-const KEPT: [&str; 4] = [
+/// Tables of the core whose rows of a tenant outlive a restore: the trail, the keys of what is sealed, and what pools
+/// have given to whom. An address that was given since the backup is in use, whatever the backup knew.
+const KEPT: [&str; 8] = [
+    "address_pools",
     "audit_logs",
     "audit_chains",
     "audit_checkpoints",
     "data_keys",
+    "lease_free",
+    "lease_spaces",
+    "resolver_leases",
+];
+
+/// Tables of the installation that are not empty after the migrations, those first that refer to others.
+const SEEDED: [&str; 4] = [
+    "installation",
+    "semantic_provider_resource_types",
+    "semantic_resource_types",
+    "semantic_providers",
 ];
 
 /// Tables that older backups have and this version does not.

@@ -142,6 +142,20 @@ impl RegistryTx {
             return Err(StoreError::TooDeep);
         }
         let path: Vec<Uuid> = target.path.iter().map(|&id| id.into()).collect();
+        let above = tenant.path.iter().filter(|&&one| one != id);
+        let left: Vec<Uuid> = above
+            .filter(|one| !target.path.contains(one))
+            .map(|&one| one.into())
+            .collect();
+        // What it has from there would be found by nobody any more, neither to be used again nor to be given back.
+        let held: i64 = sqlx::query_scalar("SELECT nimbus_core.leases_held($1, $2)")
+            .bind(Uuid::from(id))
+            .bind(&left)
+            .fetch_one(self.connection())
+            .await?;
+        if held > 0 {
+            return Err(StoreError::LeasesOutOfReach(held));
+        }
         sqlx::query(
             "UPDATE nimbus_core.tenants
              SET path = $2 || path[array_position(path, $1):], generation = generation + 1, updated_at = now(),

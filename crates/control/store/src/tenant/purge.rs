@@ -137,6 +137,7 @@ async fn purge_one(
             .execute(&mut *connection)
             .await?;
     }
+    release_leases(connection, id).await?;
     act_as(connection, &id.to_string()).await?;
     for table in tables.iter().rev() {
         let delete = format!("DELETE FROM {} WHERE tenant_id = $1", table.qualified());
@@ -146,11 +147,45 @@ async fn purge_one(
             .await?;
     }
     act_as(connection, "").await?;
+    // What was on its way to whoever listened.
+    sqlx::query("DELETE FROM nimbus_core.live_outbox WHERE tenant = $1")
+        .bind(id)
+        .execute(&mut *connection)
+        .await?;
     sqlx::query("DELETE FROM nimbus_core.tenants WHERE id = $1")
         .bind(id)
         .execute(&mut *connection)
         .await?;
     Ok(())
+}
+
+/// What the tenant had from pools of those above it is theirs again, and nothing says that it was the tenant's.
+async fn release_leases(connection: &mut PgConnection, id: Uuid) -> Result<(), StoreError> {
+    let path: Vec<Uuid> = sqlx::query_scalar("SELECT path FROM nimbus_core.tenants WHERE id = $1")
+        .bind(id)
+        .fetch_one(&mut *connection)
+        .await?;
+    for owner in path.into_iter().filter(|owner| *owner != id) {
+        act_as(connection, &owner.to_string()).await?;
+        sqlx::query(
+            "DELETE FROM nimbus_core.resolver_leases WHERE held_by = $1 AND (returned OR base IS NULL)",
+        )
+        .bind(id)
+        .execute(&mut *connection)
+        .await?;
+        // A block comes back when somebody next takes from its space; until then the row says where it is.
+        sqlx::query(
+            "UPDATE nimbus_core.resolver_leases
+             SET status = 'released', released_at = clock_timestamp(), expires_at = NULL, sealed = NULL,
+                 held_by = '00000000-0000-0000-0000-000000000000', deployment = '', environment = '', component = '',
+                 question = '', unique_name = NULL, outputs = '{}'
+             WHERE held_by = $1",
+        )
+        .bind(id)
+        .execute(&mut *connection)
+        .await?;
+    }
+    act_as(connection, "").await
 }
 
 /// The owner is held to row-level security as well. A deleted tenant has no other door.

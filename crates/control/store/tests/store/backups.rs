@@ -39,8 +39,11 @@ async fn everything(config: &nimbus_control_store::StoreConfig) -> Vec<String> {
     let mut administrator = administrator(config).await;
     let tables = texts(
         &mut administrator,
+        // What is told live is not kept: a log begins anew where it is restored. The registry of resolvers is the
+        // program's, and there from the beginning.
         "SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-         WHERE c.relkind IN ('r', 'p') AND n.nspname LIKE 'nimbus\\_%' AND c.relname NOT LIKE '%migrations' ORDER BY 1",
+         WHERE c.relkind IN ('r', 'p') AND n.nspname LIKE 'nimbus\\_%' AND c.relname NOT LIKE '%migrations'
+           AND c.relname NOT LIKE 'live\\_%' AND c.relname <> 'resolvers' ORDER BY 1",
     )
     .await;
     let mut rows = Vec::new();
@@ -121,7 +124,8 @@ async fn deploy(administrator: &mut sqlx::PgConnection, tenant: TenantId) {
     for statement in [
         format!(
             "DO $$ DECLARE t text; BEGIN
-                 FOREACH t IN ARRAY ARRAY['run_events', 'runs', 'unit_memories', 'environment_versions',
+                 FOREACH t IN ARRAY ARRAY['approval_decisions', 'approval_requests', 'approval_policies', 'approval_delegations', 'notifications',
+                     'drafts', 'review_marks', 'deployed_components', 'run_events', 'sealed_plans', 'runs', 'unit_memories', 'environment_versions',
                      'gate_signatures', 'deployments', 'workspace_files', 'blobs', 'state_objects', 'request_answers']
                  LOOP EXECUTE format('DELETE FROM {schema}.%I WHERE tenant_id = %L', t, '{tenant}'); END LOOP;
              END $$"
@@ -140,6 +144,38 @@ async fn deploy(administrator: &mut sqlx::PgConnection, tenant: TenantId) {
         format!(
             "INSERT INTO {schema}.run_events (tenant_id, deployment, run, seq, event)
              VALUES ('{tenant}', 'D1', 1, 1, '{{}}')"
+        ),
+        format!(
+            "INSERT INTO {schema}.sealed_plans (tenant_id, deployment, run, plan)
+             VALUES ('{tenant}', 'D1', 1, '{{}}')"
+        ),
+        format!(
+            "INSERT INTO {schema}.drafts (tenant_id, person, id, kind, sealed)
+             VALUES ('{tenant}', {user}, 'd', 'deployment', 'x')"
+        ),
+        format!(
+            "INSERT INTO {schema}.review_marks (tenant_id, deployment, environment, rehearsal, item, person, digest)
+             VALUES ('{tenant}', 'D1', 'dev', true, 'i', {user}, 'x')"
+        ),
+        format!(
+            "INSERT INTO {schema}.approval_policies (tenant_id, environment, chain, set_by)
+             VALUES ('{tenant}', 'prod', '{{}}', {user})"
+        ),
+        format!(
+            "WITH made AS (INSERT INTO {schema}.approval_requests (tenant_id, id, run, run_number, deployment, environment,
+                 rehearsal, action, plan_digest, manifest_digest, planned_at, chain, state, status, requested_by)
+             VALUES ('{tenant}', {user}, {user}, 1, 'D1', 'dev', true, 'deploy', repeat('a', 64), repeat('b', 64), now(),
+                 '{{}}', '{{}}', 'pending', {user}) RETURNING tenant_id, id)
+             INSERT INTO {schema}.approval_decisions (tenant_id, request, step, person, verdict, decided_at, covers)
+             SELECT tenant_id, id, 0, {user}, 'approve', now(), '{{0}}' FROM made"
+        ),
+        format!(
+            "INSERT INTO {schema}.approval_delegations (tenant_id, person, delegate, until)
+             VALUES ('{tenant}', {user}, {user}, now())"
+        ),
+        format!(
+            "INSERT INTO {schema}.notifications (tenant_id, id, person, kind, title)
+             VALUES ('{tenant}', {user}, {user}, 'run_failed', 't')"
         ),
         format!("INSERT INTO {schema}.state_objects (tenant_id, key, sealed, size) VALUES ('{tenant}', 'k', 'x', 1)"),
     ] {

@@ -41,6 +41,20 @@ async fn requests_cannot_reopen_the_first_run_or_turn_a_chain_back() {
         "INSERT INTO nimbus_core.restores (archive) VALUES ('x')",
         "UPDATE nimbus_core.heartbeat SET at = now()",
         "TRUNCATE nimbus_core.room",
+        "SELECT * FROM nimbus_core.live_outbox",
+        "DELETE FROM nimbus_core.live_outbox",
+        "UPDATE nimbus_core.live_shards SET relay = NULL, expires_at = NULL",
+        "INSERT INTO nimbus_core.live_events (seq, event, kind, subjects, data, at)
+             VALUES (1, gen_random_uuid(), 'a.b', '{}', '{}', now())",
+        "DELETE FROM nimbus_core.live_events",
+        "UPDATE nimbus_core.live_heads SET last_seq = 0",
+        "UPDATE nimbus_core.component_versions SET code = '{}'",
+        "DELETE FROM nimbus_core.component_versions",
+        "UPDATE nimbus_core.resolvers SET handler_class = 'mine'",
+        "DELETE FROM nimbus_core.resolvers",
+        "SELECT nimbus_core.resolver_owners()",
+        "SELECT nimbus_core.leases_held(nimbus_core.current_tenant(), '{}')",
+        "INSERT INTO nimbus_core.semantic_providers (name, display_name) VALUES ('moon', 'Moon')",
     ] {
         let outcome = execute(&mut app, format!("BEGIN; {as_acme} {forbidden}; COMMIT")).await;
         assert!(outcome.is_err(), "{forbidden}");

@@ -77,19 +77,140 @@ const TABLES: &[(&str, &[&str])] = &[
             "priority",
         ],
     ),
+    ("semantic_providers", &["name", "display_name"]),
+    (
+        "semantic_resource_types",
+        &["name", "aliases", "category", "description"],
+    ),
+    (
+        "semantic_provider_resource_types",
+        &["provider", "resource_type", "names", "resources"],
+    ),
+    (
+        "components",
+        &[
+            "id",
+            "tenant_id",
+            "provider",
+            "semantic_type",
+            "name",
+            "display_name",
+            "description",
+            "language",
+            "code",
+            "input_schema",
+            "output_schema",
+            "resolver_bindings",
+            "version",
+            "is_published",
+            "is_system",
+            "upgrade_workflow_id",
+            "created_by",
+            "created_at",
+            "updated_at",
+            "deleted_at",
+        ],
+    ),
+    (
+        "component_versions",
+        &[
+            "id",
+            "component_id",
+            "version",
+            "code",
+            "input_schema",
+            "output_schema",
+            "resolver_bindings",
+            "changelog",
+            "published_at",
+            "published_by",
+        ],
+    ),
+    (
+        "component_governance",
+        &[
+            "id",
+            "component",
+            "tenant_id",
+            "is_allowed",
+            "parameter_constraints",
+            "max_instances",
+        ],
+    ),
+    (
+        "resolvers",
+        &[
+            "id",
+            "resolver_type",
+            "display_name",
+            "description",
+            "input_schema",
+            "output_schema",
+            "handler_class",
+            "is_system",
+        ],
+    ),
+    (
+        "resolver_configurations",
+        &[
+            "id",
+            "resolver_id",
+            "landing_zone_id",
+            "environment",
+            "config",
+        ],
+    ),
+    (
+        "landing_zones",
+        &["id", "tenant_id", "provider", "system_services_topology_id"],
+    ),
+    (
+        "environment_templates",
+        &["id", "zone_id", "mandatory_components"],
+    ),
+    (
+        "tenant_environments",
+        &["id", "tenant_id", "zone_id", "status"],
+    ),
 ];
+
+/// Tables of every tenant's own schema.
+const OWN_TABLES: &[(&str, &[&str])] = &[(
+    "deployed_components",
+    &[
+        "id",
+        "component",
+        "component_version",
+        "tenant_id",
+        "environment",
+        "stack_instance_id",
+        "pulumi_stack_name",
+        "resolved_parameters",
+        "outputs",
+        "status",
+        "pulumi_state_url",
+        "deployed_at",
+        "deployed_by",
+        "error_message",
+        "created_at",
+        "updated_at",
+        "deleted_at",
+    ],
+)];
 
 #[tokio::test]
 async fn the_tables_of_the_document_have_its_columns() {
     let binaries = tool_or_skip!(Tool::Postgres);
     let database = TestDatabase::new(&binaries, Isolation::SchemaWithRls).await;
     let mut administrator = administrator(&database.config).await;
-    for (table, columns) in TABLES {
+    let core = TABLES.iter().map(|one| ("nimbus_core", one));
+    let own = OWN_TABLES.iter().map(|one| ("nimbus_tenant_001", one));
+    for (schema, (table, columns)) in core.chain(own) {
         let found = texts(
             &mut administrator,
             format!(
                 "SELECT column_name::text FROM information_schema.columns
-                 WHERE table_schema = 'nimbus_core' AND table_name = '{table}'"
+                 WHERE table_schema = '{schema}' AND table_name = '{table}'"
             ),
         )
         .await;

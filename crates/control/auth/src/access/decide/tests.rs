@@ -133,6 +133,16 @@ fn the_four_roles_keep_their_environment_rules() {
         ),
         ("component:deploy", Some("prod"), [true, false, true, false]),
         (
+            "deployment:environment:manage",
+            Some("stage"),
+            [true, true, true, false],
+        ),
+        (
+            "deployment:environment:manage",
+            Some("prod"),
+            [true, false, true, false],
+        ),
+        (
             "stack:instance:destroy",
             Some("dev"),
             [true, true, false, false],
