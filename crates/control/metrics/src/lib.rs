@@ -10,6 +10,7 @@
 
 mod activity;
 mod labels;
+mod live;
 mod metrics;
 mod process;
 

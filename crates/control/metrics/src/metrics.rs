@@ -19,6 +19,7 @@ use crate::labels::{
     RequestLabels, ResourceLabels, RouteLabels, RunLabels, StackLabel, StateLabel, StatusLabel,
     VersionLabel,
 };
+use crate::live::LiveMetrics;
 use crate::process;
 
 /// What [`Metrics::text`] is.
@@ -65,6 +66,7 @@ pub struct Metrics {
     connections_ended: Family<ReasonLabel, Counter>,
     sockets: Gauge,
     sockets_ended: Family<ReasonLabel, Counter>,
+    pub(crate) live: LiveMetrics,
     sign_ins: Family<OutcomeLabel, Counter>,
     active_users: Gauge,
     recent_users: RecentUsers,
@@ -122,6 +124,7 @@ impl Default for Metrics {
             ),
             sockets: list.add("nimbus_websocket_connections", "Open sockets"),
             sockets_ended: list.add("nimbus_websocket_closes", "Sockets that ended, and why"),
+            live: LiveMetrics::new(&mut list),
             sign_ins: list.add("nimbus_sign_ins", "Attempts to sign in"),
             active_users: list.add(
                 "nimbus_active_users",
@@ -206,13 +209,13 @@ impl Default for Metrics {
 
 /// Registers, and remembers under which name.
 #[derive(Default)]
-struct MetricList {
+pub(crate) struct MetricList {
     registry: Registry,
     names: Vec<MetricName>,
 }
 
 impl MetricList {
-    fn add<M: Metric + TypedMetric + Clone + Debug + Default>(
+    pub(crate) fn add<M: Metric + TypedMetric + Clone + Debug + Default>(
         &mut self,
         name: &str,
         help: &str,
@@ -228,7 +231,12 @@ impl MetricList {
         self.put(name, help, Family::new_with_constructor(times))
     }
 
-    fn histogram(&mut self, name: &str, help: &str, times: fn() -> Histogram) -> Histogram {
+    pub(crate) fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        times: fn() -> Histogram,
+    ) -> Histogram {
         self.put(name, help, times())
     }
 
@@ -253,7 +261,7 @@ fn request_times() -> Histogram {
     ])
 }
 
-fn query_times() -> Histogram {
+pub(crate) fn query_times() -> Histogram {
     Histogram::new([
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
     ])
@@ -462,60 +470,4 @@ impl Metrics {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_registered_once_and_counters_are_called_totals() {
-        let metrics = Metrics::default();
-        let mut names: Vec<&str> = metrics
-            .names()
-            .iter()
-            .map(|metric| metric.name.as_str())
-            .collect();
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all, "a name is registered twice");
-        metrics.request("GET", "/api/v1/tenants/{tenant}", 200, Duration::ZERO);
-        metrics.request("BREW", OTHER, 405, Duration::ZERO);
-        let text = metrics.text();
-        assert!(
-            text.contains("# TYPE nimbus_http_requests counter"),
-            "{text}"
-        );
-        assert!(
-            text.contains(
-                r#"nimbus_http_requests_total{method="GET",path="/api/v1/tenants/{tenant}",status="200"} 1"#
-            ),
-            "{text}"
-        );
-        assert!(text.contains(r#"method="other""#), "{text}");
-        assert!(text.ends_with("# EOF\n"), "{text}");
-    }
-
-    #[test]
-    fn what_is_under_way_is_counted_until_it_ends() {
-        let metrics = Metrics::default();
-        let one = metrics.request_begins();
-        let two = metrics.request_begins();
-        assert!(metrics.text().contains("nimbus_http_requests_in_flight 2"));
-        drop((one, two));
-        assert!(metrics.text().contains("nimbus_http_requests_in_flight 0"));
-    }
-
-    #[test]
-    fn entries_of_too_many_kinds_are_counted_together() {
-        let metrics = Metrics::default();
-        for number in 0..(MOST_ACTIONS + 10) {
-            metrics.audit_event(&format!("kind{number}"), "thing");
-        }
-        let text = metrics.text();
-        let series = text
-            .lines()
-            .filter(|line| line.starts_with("nimbus_audit_events_total"));
-        assert_eq!(series.count(), MOST_ACTIONS + 1);
-        let rest = r#"nimbus_audit_events_total{action="other",resource_type="other"} 10"#;
-        assert!(text.contains(rest), "{text}");
-    }
-}
+mod tests;
