@@ -81,7 +81,10 @@ impl FromRequestParts<ApiState> for SocketCall {
     }
 }
 
-fn socket_credential(parts: &Parts, state: &ApiState) -> Result<Zeroizing<String>, Failure> {
+pub(crate) fn socket_credential(
+    parts: &Parts,
+    state: &ApiState,
+) -> Result<Zeroizing<String>, Failure> {
     if let Some(value) = header_text(&parts.headers, header::AUTHORIZATION) {
         let bearer = value
             .split_once(' ')

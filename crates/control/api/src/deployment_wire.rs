@@ -73,7 +73,12 @@ pub(crate) fn run_input(body: StartRun) -> app::RunInput {
         on_failure: body.on_failure,
         transpile_only: body.transpile_only,
         to_version: body.to_version,
+        forget_creates: body.forget_creates,
+        plan: body.plan,
+        skip_gate: body.skip_gate,
         message: body.message,
+        orders: body.orders,
+        latency_ms: body.latency_ms,
     }
 }
 

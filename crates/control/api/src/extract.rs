@@ -45,7 +45,7 @@ pub(crate) fn whole_body(rejection: &BytesRejection) -> Failure {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let given = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -53,22 +53,52 @@ fn is_json(headers: &HeaderMap) -> bool {
     given.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
+/// Refuses what is not JSON, and what cannot be stored.
+pub(crate) fn ensure_storable(bytes: &[u8]) -> Result<(), Failure> {
+    let whole: Value = serde_json::from_slice(bytes).map_err(|error| Failure::not_json(&error))?;
+    refuse_unstorable(&whole, &mut String::new())
+}
+
 fn read_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
-    let whole: Value =
-        serde_json::from_slice(bytes).map_err(|_| Failure::field("body", "this is not JSON"))?;
-    refuse_unstorable(&whole, &mut String::new())?;
+    ensure_storable(bytes)?;
     // From the text and not from the value: a field that is given twice is not one of the two.
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         // Says what the field should be; the input itself is not repeated beyond a word or a number.
-        let message: String = error.inner().to_string().chars().take(300).collect();
+        let message = plain_words(&error.inner().to_string());
+        let message: String = message.chars().take(300).collect();
         if path == "." {
             Failure::field("body", message)
         } else {
             Failure::field(path, message)
         }
     })
+}
+
+/// What was expected, in words of JSON: names of Rust's types say nothing to whoever sends a request.
+fn plain_words(message: &str) -> String {
+    let Some((said, expected)) = message.split_once(", expected ") else {
+        return message.to_owned();
+    };
+    // The rest is where it stands in the text.
+    let (kind, rest) = match expected.find(" at line ") {
+        Some(end) => expected.split_at(end),
+        None => (expected, ""),
+    };
+    let kind = match kind {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        kind if kind.starts_with("struct ") => "an object",
+        kind if kind.starts_with("nonzero ") || kind.starts_with("a nonzero ") => {
+            "a whole number above 0"
+        }
+        kind => kind,
+    };
+    format!("{said}, expected {kind}{rest}")
 }
 
 /// PostgreSQL stores every character but one.

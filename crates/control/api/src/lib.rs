@@ -1,18 +1,23 @@
-//! The REST API.
+//! The API over HTTP.
 //!
 //! Every route is made from an operation of the registry in `nimbus-control-auth` and calls one use
 //! case of `nimbus-control-app`. What is here: reading a request (`extract`), who sends it and how
 //! often (`caller`, `limits`), the form of answers (`wire`) and errors (`problem`), and the
-//! description of it all (`openapi`). Nothing here decides who may do what.
+//! description of it all (`openapi`, `pages`). GraphQL is served here too (`routes/graphql`) and is what
+//! `nimbus-control-graphql` says. Nothing here decides who may do what.
 
 mod caller;
+mod catalog_wire;
 mod cookies;
 mod deployment_wire;
 mod extract;
 mod front;
 mod headers;
 mod limits;
+mod live;
+mod live_socket;
 mod openapi;
+mod pages;
 mod pipeline;
 mod problem;
 mod repeat;
@@ -36,6 +41,7 @@ pub use front::{Front, FrontError};
 pub use limits::ApiLimits;
 pub use nimbus_control_auth::network::Network as NetworkOfCaller;
 pub use nimbus_control_auth::rate::Limit;
+pub use nimbus_control_graphql::sdl as graphql_schema;
 pub use openapi::openapi;
 pub use problem::refusal;
 
@@ -50,6 +56,7 @@ pub struct ApiState {
     pub(crate) limits: Arc<ApiLimits>,
     pub(crate) front: Arc<Front>,
     pub(crate) sockets: Sockets,
+    pub(crate) introspection: bool,
 }
 
 impl ApiState {
@@ -62,12 +69,19 @@ impl ApiState {
             origins: Arc::new(origins),
             limits: Arc::new(limits),
             front: Arc::default(),
+            introspection: false,
         }
     }
 
     /// Sockets end when this does: they are connections that no longer belong to the server.
     pub fn until(mut self, stop: CancellationToken) -> Self {
         self.sockets.stop = stop;
+        self
+    }
+
+    /// Whether documents may ask about the GraphQL schema itself.
+    pub fn with_introspection(mut self, introspection: bool) -> Self {
+        self.introspection = introspection;
         self
     }
 
@@ -84,7 +98,10 @@ pub fn router(state: ApiState) -> Router {
     for route in routes::all() {
         router = router.route(route.operation.path, route.handler);
     }
-    router
+    for (path, page) in pages::all() {
+        router = router.route(path, page);
+    }
+    live::mount(router, &state)
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(middleware::from_fn_with_state(state.clone(), repeat::once))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

@@ -57,6 +57,20 @@ impl ApiLimits {
         let key = format!("{}/{}", who.home, who.user);
         self.callers.lock().take(key, self.now()).map_err(wait)
     }
+
+    /// As many requests as one stands for, beside the one that was counted already.
+    pub(crate) fn take_more(&self, who: &Identity, requests: usize) -> Result<(), Failure> {
+        (1..requests).try_for_each(|_| self.take_caller(who))
+    }
+
+    /// The same, for requests of nobody who is known.
+    pub(crate) fn take_more_of_address(
+        &self,
+        ip: Option<IpAddr>,
+        requests: usize,
+    ) -> Result<(), Failure> {
+        (1..requests).try_for_each(|_| self.take_address(ip))
+    }
 }
 
 fn wait(seconds: f64) -> Failure {

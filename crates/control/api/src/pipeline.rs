@@ -119,7 +119,11 @@ pub(crate) async fn around(
         headers.insert(header::ALLOW, value);
     }
     for (name, value) in HEADERS {
-        headers.insert(*name, HeaderValue::from_static(value));
+        // A page says itself what it may load.
+        let name = header::HeaderName::from_static(name);
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     }
     if let Ok(value) = HeaderValue::from_str(&trace_id.to_string()) {
         headers.insert("x-trace-id", value);

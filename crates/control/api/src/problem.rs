@@ -3,8 +3,8 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use nimbus_control_app::Failure;
-use nimbus_core::{ErrorCode, ErrorKind, TraceId};
+use nimbus_control_app::{Failure, Problem};
+use nimbus_core::{ErrorCode, TraceId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -53,8 +53,7 @@ impl<E: Into<Failure>> From<E> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let (status, _) = class(self.0.error.code());
-        let mut response = status.into_response();
+        let mut response = status(&Problem::of(&self.0)).into_response();
         response
             .extensions_mut()
             .insert(std::sync::Arc::new(self.0));
@@ -69,32 +68,21 @@ pub fn refusal(failure: &Failure) -> Response {
 
 /// The answer with its body. What is not the caller's business stays in the log.
 pub(crate) fn render(failure: &Failure, trace_id: TraceId) -> Response {
-    let (status, code) = class(failure.error.code());
-    let message = if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
-        "something went wrong in the server".to_owned()
-    } else {
-        failure.error.message().to_owned()
-    };
+    let problem = Problem::of(failure);
+    let status = status(&problem);
+    let details = problem.details.into_iter().map(|one| ProblemDetail {
+        field: one.field.to_string(),
+        message: one.message,
+    });
     let body = ProblemBody {
         error: ApiProblem {
-            code,
-            message,
-            details: failure
-                .details
-                .iter()
-                .map(|problem| ProblemDetail {
-                    field: problem.field.to_string(),
-                    message: problem.message.clone(),
-                })
-                .collect(),
+            code: problem.code,
+            message: problem.message,
+            details: details.collect(),
             trace_id: trace_id.to_string(),
             timestamp: Timestamp::now().to_string(),
-            reference: failure.error.code().to_string(),
-            help: failure
-                .error
-                .help()
-                .filter(|_| !status.is_server_error())
-                .map(ToString::to_string),
+            reference: problem.reference,
+            help: problem.help,
         },
     };
     let mut response = (status, axum::Json(body)).into_response();
@@ -110,27 +98,8 @@ pub(crate) fn render(failure: &Failure, trace_id: TraceId) -> Response {
     response
 }
 
-fn class(code: ErrorCode) -> (StatusCode, &'static str) {
-    match code {
-        ErrorCode::SIGN_IN_NEEDED | ErrorCode::SIGN_IN_REFUSED => {
-            (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED")
-        }
-        ErrorCode::METHOD_NOT_ALLOWED => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED"),
-        ErrorCode::REQUEST_TOO_LARGE => (StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE"),
-        ErrorCode::TOO_MANY_REQUESTS => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED"),
-        code => match code.kind() {
-            ErrorKind::Invalid => (StatusCode::BAD_REQUEST, "VALIDATION_ERROR"),
-            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "NOT_FOUND"),
-            ErrorKind::Exists => (StatusCode::CONFLICT, "ALREADY_EXISTS"),
-            ErrorKind::Conflict => (StatusCode::CONFLICT, "CONFLICT"),
-            ErrorKind::Forbidden => (StatusCode::FORBIDDEN, "FORBIDDEN"),
-            ErrorKind::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "REFUSED"),
-            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
-            ErrorKind::Failed | ErrorKind::Cancelled | ErrorKind::Internal => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL")
-            }
-        },
-    }
+fn status(problem: &Problem) -> StatusCode {
+    StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 pub(crate) async fn no_such_method() -> ApiError {

@@ -50,7 +50,7 @@ impl Sockets {
     }
 
     /// A place for one more, if there is one.
-    pub(crate) fn take(&self) -> Result<SocketPlace, Failure> {
+    pub(crate) fn take(&self) -> Result<SocketSlot, Failure> {
         let taken = self
             .open
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
@@ -59,7 +59,7 @@ impl Sockets {
         match taken {
             Ok(before) => {
                 self.metrics.set_sockets(before + 1);
-                Ok(SocketPlace(self.clone()))
+                Ok(SocketSlot(self.clone()))
             }
             Err(_) => Err(Failure::wait(5)),
         }
@@ -68,10 +68,10 @@ impl Sockets {
 
 /// Given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct SocketPlace(Sockets);
+pub(crate) struct SocketSlot(Sockets);
 
-impl SocketPlace {
-    fn ended(&self, reason: Option<CloseCode>) {
+impl SocketSlot {
+    pub(crate) fn ended(&self, reason: Option<CloseCode>) {
         self.0.metrics.socket_ended(match reason {
             None => "left",
             Some(CloseCode::Complete) => "complete",
@@ -84,7 +84,7 @@ impl SocketPlace {
     }
 }
 
-impl Drop for SocketPlace {
+impl Drop for SocketSlot {
     fn drop(&mut self) {
         let before = self.0.open.fetch_sub(1, Ordering::Relaxed);
         self.0.metrics.set_sockets(before.saturating_sub(1));
@@ -97,7 +97,7 @@ pub(crate) struct Watcher {
     pub(crate) context: RequestContext,
     pub(crate) credential: Zeroizing<String>,
     pub(crate) stop: CancellationToken,
-    pub(crate) place: SocketPlace,
+    pub(crate) place: SocketSlot,
 }
 
 impl Watcher {
@@ -240,7 +240,7 @@ impl WatchedSocket {
     }
 }
 
-fn ended(failure: &Failure) -> CloseCode {
+pub(crate) fn ended(failure: &Failure) -> CloseCode {
     match failure.error.code() {
         ErrorCode::SIGN_IN_NEEDED | ErrorCode::SIGN_IN_REFUSED => CloseCode::SignedOut,
         ErrorCode::RESOURCE_NOT_FOUND | ErrorCode::NOT_PERMITTED => CloseCode::NotFound,

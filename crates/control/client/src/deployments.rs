@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use nimbus_control_wire::{
-    Deployment, DeploymentOutputs, DeploymentState, EnvironmentVersion, Environments, ManifestText,
-    NewDeployment, NumberedEvent, Run, RunEvents, StartRun, StateExport, WorkspaceChange,
-    WorkspaceContents, WorkspaceEntry, WorkspaceFiles, WorkspaceTag,
+    Deployment, DeploymentOutputs, DeploymentState, EnvironmentGate, EnvironmentGates,
+    EnvironmentVersion, Environments, ManifestText, NewDeployment, NumberedEvent, Run, RunEvents,
+    SignGate, StartRun, StateExport, WorkspaceChange, WorkspaceContents, WorkspaceEntry,
+    WorkspaceFiles, WorkspaceTag,
 };
 use nimbus_core::{TraceId, printable};
 use reqwest::Method;
@@ -213,6 +214,32 @@ impl RemoteDeployments {
         self.list(&path, &[("rehearsal", word(rehearsal))]).await
     }
 
+    /// What environments need before the next one follows.
+    pub async fn gates(&self, id: &str, rehearsal: bool) -> Result<EnvironmentGates, ClientError> {
+        let path = format!("/deployments/{}/gates", encoded(id));
+        self.get(&path, &[("rehearsal", word(rehearsal))]).await
+    }
+
+    /// Records that an item of a gate is done.
+    pub async fn sign_gate(
+        &self,
+        id: &str,
+        environment: &str,
+        item: &str,
+        sign: &SignGate,
+    ) -> Result<EnvironmentGate, ClientError> {
+        let path = format!(
+            "/deployments/{}/environments/{}/gate/{}",
+            encoded(id),
+            encoded(environment),
+            encoded(item)
+        );
+        let path = self.path(&path, &[]);
+        self.client
+            .ask(Method::PUT, &path, Some(&body(sign)), no_headers())
+            .await
+    }
+
     pub async fn switch(
         &self,
         id: &str,
@@ -286,6 +313,19 @@ impl RemoteDeployments {
 
     pub async fn run(&self, run: &str) -> Result<Run, ClientError> {
         self.get(&format!("/runs/{}", encoded(run)), &[]).await
+    }
+
+    /// Lets a run go on; without creates of unknown outcome, when somebody has looked for them in vain.
+    pub async fn resume(&self, run: &str, forget_creates: bool) -> Result<Run, ClientError> {
+        let path = format!("/runs/{}/resume", encoded(run));
+        let query: &[(&str, &str)] = match forget_creates {
+            true => &[("forget_creates", "true")],
+            false => &[],
+        };
+        let path = self.path(&path, query);
+        self.client
+            .ask(Method::POST, &path, Some(&json!({})), no_headers())
+            .await
     }
 
     /// `cancel`, `pause` or `resume`.

@@ -29,7 +29,7 @@ const WAITING: usize = 16;
 
 /// What whoever follows a run is told.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RunNews {
+pub enum RunUpdate {
     Events(Vec<NumberedEvent>),
     /// Its status, its place in the queue, or what somebody wants of it.
     Run(Box<Run>),
@@ -48,7 +48,7 @@ pub fn follow_run(
     remote: RemoteDeployments,
     run: String,
     since: i64,
-) -> mpsc::Receiver<Result<RunNews, ClientError>> {
+) -> mpsc::Receiver<Result<RunUpdate, ClientError>> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let follower = RunFollower {
         remote,
@@ -67,7 +67,7 @@ struct RunFollower {
     run: String,
     /// The number of the last event that was told.
     heard: i64,
-    sender: mpsc::Sender<Result<RunNews, ClientError>>,
+    sender: mpsc::Sender<Result<RunUpdate, ClientError>>,
     /// Since when the server does not answer.
     away: Option<Instant>,
     sockets: bool,
@@ -124,7 +124,7 @@ impl RunFollower {
                         return;
                     }
                     let reason = error.to_string();
-                    if pause > FIRST_PAUSE && self.tell(RunNews::Away { reason }).await.is_err() {
+                    if pause > FIRST_PAUSE && self.tell(RunUpdate::Away { reason }).await.is_err() {
                         return;
                     }
                     tokio::select! {
@@ -137,7 +137,7 @@ impl RunFollower {
         }
     }
 
-    async fn tell(&self, news: RunNews) -> Result<(), StreamEnd> {
+    async fn tell(&self, news: RunUpdate) -> Result<(), StreamEnd> {
         self.sender
             .send(Ok(news))
             .await
@@ -146,7 +146,7 @@ impl RunFollower {
 
     async fn answered(&mut self) -> Result<(), StreamEnd> {
         match self.away.take() {
-            Some(_) => self.tell(RunNews::Back).await,
+            Some(_) => self.tell(RunUpdate::Back).await,
             None => Ok(()),
         }
     }
@@ -193,7 +193,7 @@ impl RunFollower {
             match frame {
                 ProgressFrame::Events { items } => self.hear(items).await?,
                 ProgressFrame::Run { run } | ProgressFrame::Resumed { run, .. } => {
-                    self.tell(RunNews::Run(run)).await?;
+                    self.tell(RunUpdate::Run(run)).await?;
                 }
                 // What is left out there is in the record.
                 ProgressFrame::Gap { to, .. } => self.catch_up(to).await?,
@@ -201,7 +201,7 @@ impl RunFollower {
                 ProgressFrame::Heartbeat { .. } => {}
                 ProgressFrame::Complete { seq, run } => {
                     self.catch_up(seq).await?;
-                    self.tell(RunNews::Complete(run)).await?;
+                    self.tell(RunUpdate::Complete(run)).await?;
                     return Ok(());
                 }
             }
@@ -235,7 +235,7 @@ impl RunFollower {
             }
         }
         if !told.is_empty() {
-            self.tell(RunNews::Events(told)).await?;
+            self.tell(RunUpdate::Events(told)).await?;
             self.heard = heard;
         }
         Ok(())
@@ -270,11 +270,11 @@ impl RunFollower {
             self.hear(page.items).await?;
             let run = self.remote.run(&self.run).await?;
             if page.complete || (run.status == "ended" && run.last_seq <= self.heard) {
-                self.tell(RunNews::Complete(Box::new(run))).await?;
+                self.tell(RunUpdate::Complete(Box::new(run))).await?;
                 return Ok(());
             }
             if shown.as_ref() != Some(&run) {
-                self.tell(RunNews::Run(Box::new(run.clone()))).await?;
+                self.tell(RunUpdate::Run(Box::new(run.clone()))).await?;
                 shown = Some(run);
             }
             if !more {

@@ -16,5 +16,5 @@ mod profile;
 pub use client::{Client, encoded};
 pub use deployments::{RemoteDeployments, StartedAction};
 pub use error::ClientError;
-pub use follow::{RunNews, follow_run};
+pub use follow::{RunUpdate, follow_run};
 pub use profile::{ProfileTokens, Profiles, ServerProfile};

@@ -40,6 +40,8 @@ pub struct ApiOptions {
     pub audit_retention_days: u32,
     pub tenant_grace_days: u32,
     pub metrics_readers: MetricsReaders,
+    /// Whether documents may ask about the GraphQL schema itself.
+    pub graphql_introspection: bool,
 }
 
 impl Default for ApiOptions {
@@ -55,6 +57,7 @@ impl Default for ApiOptions {
             audit_retention_days: 365,
             tenant_grace_days: 30,
             metrics_readers: MetricsReaders::default(),
+            graphql_introspection: false,
         }
     }
 }
@@ -150,12 +153,14 @@ pub(crate) fn router(
     let origins = vec![options.url(address)];
     let state = ApiState::new(app.clone(), origins, options.limits())
         .behind(options.front.clone())
+        .with_introspection(options.graphql_introspection)
         .until(stop);
     nimbus_control_api::router(state)
 }
 
 /// Does what nobody asks for, until it is dropped: signs how far the audit trail has come, wraps data keys
-/// again after the outer key was replaced, archives, and removes what is of no use.
+/// again after the outer key was replaced, archives, lets time decide where approvals were not given, and removes what is
+/// of no use.
 pub(crate) async fn look_after(app: App) {
     match app.rewrap_data_keys().await {
         Ok(0) => {}
@@ -167,6 +172,9 @@ pub(crate) async fn look_after(app: App) {
     for round in 0_u32.. {
         tokio::time::sleep(CHECKPOINT_PAUSE).await;
         app.checkpoint_audit(jiff::Timestamp::now()).await;
+        if let Err(failure) = app.sweep_approvals(jiff::Timestamp::now()).await {
+            warn!(error = %failure.error.log_text(), "nobody looked for approvals whose time is over");
+        }
         if round % CHECKPOINTS_PER_CLEANING == 0 {
             clean(&app).await;
         }
@@ -181,6 +189,9 @@ pub(crate) async fn look_after(app: App) {
 async fn clean(app: &App) {
     if let Err(failure) = app.remove_ended_sessions().await {
         warn!(error = %failure.error.log_text(), "ended sessions were not removed");
+    }
+    if let Err(failure) = app.remove_read_notifications().await {
+        warn!(error = %failure.error.log_text(), "old notifications were not removed");
     }
     if let Err(failure) = app.purge_tenants().await {
         warn!(error = %failure.error.log_text(), "deleted tenants are still there");

@@ -25,10 +25,12 @@ use nimbus_control_metrics::Metrics;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
 use crate::database::told_to_stop;
+use crate::stopping;
 
 /// What connections may use.
 #[derive(Clone, Copy, Debug)]
@@ -232,7 +234,7 @@ pub(crate) async fn serve(
         next: 0,
         metrics: Arc::clone(&metrics),
     }));
-    let mut connections = tokio::task::JoinSet::new();
+    let mut connections = JoinSet::new();
     let told = draining.clone();
     let mut sweeping = tokio::time::interval((limits.request / 10).max(Duration::from_millis(10)));
     loop {
@@ -266,7 +268,27 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
-    while connections.join_next().await.is_some() {}
+    finish(connections, &table).await;
+}
+
+/// Waits for answers that are under way. Who waits for a request that does not arrive keeps nobody.
+async fn finish(mut connections: JoinSet<()>, table: &Mutex<ConnectionTable>) {
+    let begun = Instant::now();
+    let mut sweeping = tokio::time::interval(stopping::ARRIVALS / 10);
+    loop {
+        tokio::select! {
+            ended = connections.join_next() => if ended.is_none() {
+                return;
+            },
+            _ = sweeping.tick() => {
+                let mut table = table.lock();
+                table.sweep();
+                if begun.elapsed() >= stopping::ARRIVALS {
+                    while table.push_out(|_| true) {}
+                }
+            }
+        }
+    }
 }
 
 /// Proxies bring everybody's requests, and are not counted.

@@ -14,6 +14,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
+use crate::stopping;
+
 const PRIVATE_DATABASE: &str = "nimbus";
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -78,7 +80,8 @@ impl Database {
 
     /// Closes every connection, then ends the private cluster.
     pub async fn close(self) {
-        self.store.close().await;
+        // A connection that somebody still has ends with the process, or with the cluster.
+        stopping::within(stopping::CONNECTIONS, "connections", self.store.close()).await;
         if let Some(keeper) = self.cluster {
             keeper.stop().await;
         }

@@ -15,6 +15,8 @@ mod readiness;
 mod restoring;
 mod runs;
 mod server;
+mod stopping;
+mod system;
 
 pub use api::{ApiOptions, InstallationKeys, recover, restore_tenant};
 pub use connections::ConnectionLimits;
@@ -26,7 +28,8 @@ pub use restoring::restore_installation;
 pub use runs::RunOptions;
 pub use server::{ControlServer, ServerOptions};
 
-pub use nimbus_control_api::{Front, Limit, openapi};
+pub use nimbus_catalog_programs::read_if_asked;
+pub use nimbus_control_api::{Front, Limit, graphql_schema, openapi};
 pub use nimbus_control_app::{ArchiveAddress, GivenKeys, RecoverInput, Recovered};
 pub use nimbus_control_postgres::{
     Binaries, FETCHED_MEGABYTES, FETCHED_VERSION, can_fetch, fetch, fetched,

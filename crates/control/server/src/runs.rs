@@ -4,12 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_control_app::{App, StatePlace, StateSource, StoredUnitState, UnitNames};
+use nimbus_catalog_programs::{EnclosedReader, ProgramReader, ReadingLimits};
+use nimbus_control_app::{
+    App, StatePlace, StateSource, StoredUnitState, SurfaceReader, UnitNames, UnitStateSource,
+};
 use nimbus_control_runs::{
     DriverSettings, ProgramSettings, RecordedState, RunDriver, RunLimits, SandboxSettings,
-    TenantPrograms, TenantRuns,
+    TenantPrograms, TenantRuns, UnitStack,
 };
-use nimbus_core::{Result, TenantId};
+use nimbus_control_wire::{RepairUnit, UnitHealth, UnitRepairReport, UnitStateVersion};
+use nimbus_core::{Error, ErrorCode, Result, TenantId};
+use serde_json::Value;
+
+use crate::system::ServedSystem;
 
 /// What an operator may set about runs.
 #[derive(Clone, Debug)]
@@ -34,12 +41,28 @@ pub(crate) fn start(app: &App, options: &RunOptions, data_dir: &Path) -> Result<
     let store = app.store().clone();
     let tenant_runs = TenantRuns::new(store.clone(), app.key_ring(), programs);
     app.read_states_from(Arc::new(ServedStates(tenant_runs.clone())));
+    app.tell_system_by(Arc::new(ServedSystem::new(options)));
+    app.read_programs_with(program_reader(options)?);
+    app.check_orders_with(nimbus_control_runs::check_order);
     Ok(RunDriver::start(
         store,
         Arc::new(tenant_runs),
         settings,
-        app.run_bell(),
+        app.run_wakeup(),
     ))
+}
+
+/// Who reads programs of components: this program, started again with limits. Tests of the server are no program that
+/// could be.
+fn program_reader(options: &RunOptions) -> Result<Arc<dyn SurfaceReader>> {
+    if options.sandbox.is_none() {
+        return Ok(Arc::new(ProgramReader));
+    }
+    let own = std::env::current_exe().map_err(|error| {
+        let message = "the server does not find its own program";
+        Error::new(ErrorCode::PROGRAMS_UNREADABLE, message).with_source(error)
+    })?;
+    Ok(Arc::new(EnclosedReader::new(own, ReadingLimits::default())))
 }
 
 /// States, read where runs keep them.
@@ -65,5 +88,53 @@ impl StateSource for ServedStates {
             modified: state.modified,
         };
         Ok(found.into_iter().map(stored).collect())
+    }
+
+    async fn unit(
+        &self,
+        tenant: TenantId,
+        place: &StatePlace,
+        names: &UnitNames,
+        unit: &str,
+    ) -> Result<Option<Box<dyn UnitStateSource>>> {
+        let is_it = |stack: &str| {
+            let component = names.component(stack, &place.environment);
+            component.as_deref() == Some(unit)
+        };
+        let found = self
+            .0
+            .unit_stack(tenant, &place.deployment, place.rehearsal, &is_it)
+            .await?;
+        let unit = unit.to_owned();
+        Ok(found.map(|stack| Box::new(ServedUnit { stack, unit }) as Box<dyn UnitStateSource>))
+    }
+}
+
+/// One unit's stack, where runs keep it.
+struct ServedUnit {
+    stack: UnitStack,
+    unit: String,
+}
+
+#[async_trait]
+impl UnitStateSource for ServedUnit {
+    fn stack(&self) -> &str {
+        self.stack.name()
+    }
+
+    async fn versions(&self) -> Result<Vec<UnitStateVersion>> {
+        self.stack.versions().await
+    }
+
+    async fn version(&self, number: Option<u64>) -> Result<Option<Value>> {
+        self.stack.version(number).await
+    }
+
+    async fn examine(&self) -> Result<(UnitHealth, Value, Value)> {
+        self.stack.examine(&self.unit).await
+    }
+
+    async fn edit(&self, edit: &RepairUnit) -> Result<(UnitRepairReport, Value, Value)> {
+        self.stack.edit(&self.unit, edit).await
     }
 }

@@ -4,31 +4,28 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use nimbus_control_app::App;
+use nimbus_control_app::{App, FanOut};
 use nimbus_control_store::{SetupStatus, Store, StoreError};
+use nimbus_control_valkey::ValkeyFanOut;
 use nimbus_core::{Error, ErrorCode, Result};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
+use zeroize::Zeroizing;
 
 use crate::api::{self, ApiOptions};
 use crate::connections::{self, ConnectionLimits};
-use crate::database::{Database, DatabaseLocation, DatabaseOptions};
+use crate::database::{Database, DatabaseLocation, DatabaseOptions, told_to_stop};
 use crate::demo::{self, DemoSite};
 use crate::http::{self, ServerState};
 use crate::readiness::Readiness;
 use crate::restoring;
 use crate::runs::{self, RunOptions};
-
-/// How long requests may take to finish once the server was told to stop.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
-/// How long the last records of reads may take to be written.
-const FLUSH_PATIENCE: Duration = Duration::from_secs(10);
+use crate::stopping;
 
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -42,6 +39,8 @@ pub struct ServerOptions {
     pub api: ApiOptions,
     pub connections: ConnectionLimits,
     pub runs: RunOptions,
+    /// Where servers tell each other of new events; without one through the database.
+    pub valkey: Option<Zeroizing<String>>,
 }
 
 /// A server that is ready. Requests are answered by [`serve`](Self::serve).
@@ -58,6 +57,7 @@ pub struct ControlServer {
     /// Where a private database is.
     private: Option<PathBuf>,
     setup_token: Option<String>,
+    fan_out: Arc<dyn FanOut>,
 }
 
 impl ControlServer {
@@ -71,7 +71,8 @@ impl ControlServer {
         let database = Database::open(&options.database).await?;
         let prepared = prepare(&database, options).await;
         match prepared {
-            Ok((app, setup_token)) => Ok(Self {
+            Ok((app, setup_token, fan_out)) => Ok(Self {
+                fan_out,
                 app,
                 api: options.api.clone(),
                 connections: options.connections.within_open_files(),
@@ -144,13 +145,12 @@ impl ControlServer {
         let ending = CancellationToken::new();
         let routes = api::router(&self.app, &self.api, self.address, ending.clone());
         let router = probes.merge(routes);
-        let app = self.app.clone();
-        let news = tokio::spawn(async move { app.pass_news_on().await });
+        let live = self.app.start_live(self.fan_out);
         let chores = tokio::spawn(api::look_after(self.app.clone()));
         let store = self.database.store.clone();
         let reads = tokio::spawn(async move { store.write_reads().await });
         let driver = runs::start(&self.app, &self.runs, &self.data_dir)?;
-        let stopping = tokio::spawn(async move {
+        let told = tokio::spawn(async move {
             stop.await;
             info!("stopping: new requests are refused, those under way are finished");
             draining.send_replace(true);
@@ -166,25 +166,34 @@ impl ControlServer {
             Arc::clone(self.database.store.metrics()),
             drained.clone(),
         );
-        let mut told = drained;
+        let mut draining = drained.clone();
+        // Beside the requests, because a step takes longer than any of them.
+        let runs = tokio::spawn(async move {
+            told_to_stop(&mut draining).await;
+            stopping::within(stopping::RUNS, "runs", driver.stop()).await;
+        });
+        let mut draining = drained;
         let patience = async move {
-            // An error is a server that ended by itself.
-            let _ = told.wait_for(|&draining| draining).await;
-            tokio::time::sleep(DRAIN_PATIENCE).await;
+            told_to_stop(&mut draining).await;
+            tokio::time::sleep(stopping::REQUESTS).await;
         };
         tokio::select! {
             () = serving => {}
             () = patience => warn!("requests that did not finish in time were dropped"),
         }
-        stopping.abort();
+        told.abort();
         looking.abort();
         chores.abort();
-        news.abort();
         // Before runs are waited for: whoever ends the process meanwhile takes none of them away.
         reads.abort();
         write_last_reads(&self.database.store).await;
-        driver.stop().await;
-        self.app.checkpoint_audit(jiff::Timestamp::now()).await;
+        if let Err(error) = runs.await {
+            warn!(%error, "runs were not waited for");
+        }
+        // After the last change: what it tells is on its way when this returns.
+        stopping::within(stopping::EVENTS, "events", live.stop()).await;
+        let signed = self.app.checkpoint_audit(jiff::Timestamp::now());
+        stopping::within(stopping::CHECKPOINTS, "checkpoints", signed).await;
         self.database.close().await;
         Ok(())
     }
@@ -192,7 +201,7 @@ impl ControlServer {
 
 /// Nobody asks any more, so what waits is all there is.
 async fn write_last_reads(store: &Store) {
-    let flush = tokio::time::timeout(FLUSH_PATIENCE, store.audit_flush_all());
+    let flush = tokio::time::timeout(stopping::READS, store.audit_flush_all());
     let lost = flush.await.map(|done| done.waiting);
     match lost {
         Ok(0) => {}
@@ -204,19 +213,28 @@ async fn write_last_reads(store: &Store) {
     }
 }
 
-async fn prepare(database: &Database, options: &ServerOptions) -> Result<(App, Option<String>)> {
+type Prepared = (App, Option<String>, Arc<dyn FanOut>);
+
+async fn prepare(database: &Database, options: &ServerOptions) -> Result<Prepared> {
     let store = &database.store;
     if store.restore_unfinished().await? {
         return Err(StoreError::RestoreUnfinished.into());
     }
     store.operator_ensure(&options.operator).await?;
     let app = api::open(options, store.clone()).await?;
+    let fan_out: Arc<dyn FanOut> = match &options.valkey {
+        Some(address) => {
+            let installation = store.installation_id().await?;
+            Arc::new(ValkeyFanOut::new(address, installation)?)
+        }
+        None => Arc::new(store.notifications()),
+    };
     if store.setup_status().await? != SetupStatus::Open {
-        return Ok((app, None));
+        return Ok((app, None, fan_out));
     }
     let token = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
     let offered = store.setup_offer(&token).await?.then_some(token);
-    Ok((app, offered))
+    Ok((app, offered, fan_out))
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener> {

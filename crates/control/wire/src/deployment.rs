@@ -123,6 +123,41 @@ pub struct EnvironmentVersion {
     pub units: BTreeMap<String, usize>,
 }
 
+/// The gates of a deployment's environments, in the order of its manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EnvironmentGates {
+    pub items: Vec<EnvironmentGate>,
+}
+
+/// What has to be true of an environment before the next one follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EnvironmentGate {
+    pub environment: String,
+    pub items: Vec<GateStanding>,
+}
+
+/// An item of a gate and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GateStanding {
+    /// Such as `load-tests`.
+    pub item: String,
+    pub done: bool,
+    /// Who or what says so, or what is missing.
+    pub note: String,
+}
+
+/// Somebody says that an item of a gate is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignGate {
+    /// Who looked at what.
+    #[serde(default)]
+    pub note: String,
+    /// In the gate of rehearsals.
+    #[serde(default)]
+    pub rehearsal: bool,
+}
+
 /// What a run is asked to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -149,7 +184,22 @@ pub struct StartRun {
     /// The version that a rollback returns to; the one before when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_version: Option<u32>,
+    /// Of a rollback: creates of unknown outcome were looked for in the cloud, in vain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forget_creates: bool,
+    /// The id of a preview that succeeded: the deploy does what it showed, or nothing if anything moved since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Deploy although the environment before is not ready, for this reason. It is recorded with the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip_gate: Option<String>,
     /// Why, in your words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Of a rehearsal: what the simulated cloud does wrong, such as `on: create, type: aws:s3/bucket:Bucket, do: fail`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<String>,
+    /// Of a rehearsal: milliseconds that every call of the simulated cloud takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<u32>,
 }

@@ -3,17 +3,35 @@
 //! Types and nothing else: no I/O, no decision, no other crate of ours. A field that is added has a default, so that an
 //! older client reads a newer server's answers.
 
+mod approval;
+mod catalog;
 mod deployment;
 mod detail;
 mod event;
 mod frame;
+mod notification;
+mod review;
 mod run;
 mod state;
+mod system;
+mod unit_state;
 mod workspace;
+mod zone;
 
+pub use approval::{
+    Approval, ApprovalDelegation, ApprovalPolicy, ApprovalVote, DenyApproval, GrantApproval,
+    PolicyStep, SetApprovalPolicy, SetDelegation, StepApprover, StepNeed,
+};
+pub use catalog::{
+    Binding, CatalogComponent, ChangedFile, Cloud, ComponentDetail, ComponentDraft,
+    ComponentInstance, ComponentVersion, ConstraintExpression, Constraints, Contract,
+    ContractDifference, DeprecateVersion, GovernanceRule, KindInCloud, Limits, PublishComponent,
+    PublishedComponent, ResourceKind, SetCloud, SetKindInCloud, SetResourceKind, SetRule,
+    VersionChanges,
+};
 pub use deployment::{
-    Deployment, Environment, EnvironmentVersion, Environments, ManifestText, NewDeployment,
-    StackStanding, StartRun,
+    Deployment, Environment, EnvironmentGate, EnvironmentGates, EnvironmentVersion, Environments,
+    GateStanding, ManifestText, NewDeployment, SignGate, StackStanding, StartRun,
 };
 pub use detail::{
     FailureCause, PropertyRow, ResourceCounts, RunCheck, RunDetail, RunLogLine, RunLogPage,
@@ -21,8 +39,22 @@ pub use detail::{
 };
 pub use event::{NumberedEvent, RunEvents, event_kind};
 pub use frame::{CloseCode, ProgressFrame};
+pub use notification::{Notification, ReadNotifications};
+pub use review::{
+    DraftView, Drafts, OneWayStep, PlanReview, PlanRisk, PutDraft, ReviewMark, RollbackForecast,
+    SealItem, SetMark,
+};
 pub use run::{Run, RunLinks, RunProblem};
 pub use state::{DeploymentOutputs, DeploymentState, ResourceView, StateExport, UnitStateView};
+pub use system::{DatabaseView, RunnersView, SystemCheck, SystemView};
+pub use unit_state::{
+    JournalAct, RepairAct, RepairUnit, ResourceDifference, StateDifference, UnitHealth,
+    UnitHistory, UnitJournal, UnitRepairReport, UnitStateVersion,
+};
 pub use workspace::{
     WorkspaceChange, WorkspaceContents, WorkspaceEntry, WorkspaceFiles, WorkspaceTag,
+};
+pub use zone::{
+    NewZoneEnvironment, PublishZone, SetZoneTemplate, ZoneComponent, ZoneDetail, ZoneDraft,
+    ZoneEnvironment, ZoneSummary, ZoneTemplate,
 };

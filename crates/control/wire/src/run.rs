@@ -25,7 +25,7 @@ pub struct Run {
     /// Why it could not go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<RunProblem>,
-    /// What somebody wants of it: `cancel` or `pause`.
+    /// What somebody wants of it: `cancel`, `pause`, `resume` or `forget_creates`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wish: Option<String>,
     pub requested_by: String,
@@ -35,6 +35,18 @@ pub struct Run {
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The preview whose plan it is held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// The approval that it waits for, while it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+    /// What happens when a unit fails: `automatic`, `rollback`, `hold` or `continue`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<String>,
+    /// Why it was deployed although the environment before was not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip_gate: Option<String>,
     pub queued_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_at: Option<String>,

@@ -45,7 +45,9 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(operation::REVOKE_OWN_SESSION, revoke_own_session),
         Route::new(operation::CHANGE_PASSWORD, change_password).takes::<ChangePassword>(),
         Route::new(operation::DESCRIBE_API, describe),
-        Route::new(operation::LIST_PERMISSIONS, permissions).gives::<Page<PermissionBody>>(),
+        Route::new(operation::LIST_PERMISSIONS, permissions)
+            .asks::<PageQuery>()
+            .gives::<Page<PermissionBody>>(),
     ]
 }
 
@@ -214,25 +216,31 @@ async fn change_password(
 async fn permissions(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
+    ListFilter(query): ListFilter<PageQuery>,
 ) -> ApiResult<Json<Page<PermissionBody>>> {
+    let page = query.page::<String>()?;
     state
         .app
         .note_read(&call, operation::LIST_PERMISSIONS)
         .await?;
-    let items = permission::PERMISSIONS
-        .iter()
-        .map(|permission| PermissionBody {
+    let mut all: Vec<_> = permission::PERMISSIONS.iter().collect();
+    all.sort_by_key(|permission| permission.key);
+    let after = page.after.as_deref().unwrap_or_default();
+    let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
+    let rest = all.into_iter().filter(|one| one.key > after);
+    let part: Vec<_> = rest.take(limit).collect();
+    let place = |permission: &&permission::Permission| permission.key.to_owned();
+    Ok(Json(Page::part_as(part, page.limit, place, |permission| {
+        let operations = OPERATIONS.iter();
+        let operations =
+            operations.filter(|operation| operation.need == Need::Permission(permission.key));
+        PermissionBody {
             key: permission.key,
-            tier: format!("{:?}", permission.tier),
+            tier: permission.tier.as_str().to_owned(),
             description: permission.description,
-            operations: OPERATIONS
-                .iter()
-                .filter(|operation| operation.need == Need::Permission(permission.key))
-                .map(|operation| operation.id)
-                .collect(),
-        })
-        .collect();
-    Ok(Json(Page::whole(items)))
+            operations: operations.map(|operation| operation.id).collect(),
+        }
+    })))
 }
 
 /// The same for everybody, and no secret.

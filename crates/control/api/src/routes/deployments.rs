@@ -7,7 +7,8 @@ use axum::response::IntoResponse;
 use nimbus_control_app::operation::{self, Operation};
 use nimbus_control_app::{DeploymentFilter, StatePlace, StoredDeployment, describe_run};
 use nimbus_control_wire::{
-    Deployment, EnvironmentVersion, Environments, ManifestText, NewDeployment, Run, StartRun,
+    Deployment, EnvironmentGate, EnvironmentGates, EnvironmentVersion, Environments, ManifestText,
+    NewDeployment, Run, SignGate, StartRun,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -56,6 +57,13 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(operation::DISABLE_ENVIRONMENT, disable)
             .asks::<TenantChoice>()
             .gives::<Deployment>(),
+        Route::new(operation::LIST_GATES, gates)
+            .asks::<GateQuery>()
+            .gives::<EnvironmentGates>(),
+        Route::new(operation::SIGN_GATE, sign_gate)
+            .asks::<TenantChoice>()
+            .takes::<SignGate>()
+            .gives::<EnvironmentGate>(),
         run_route(operation::DEPLOY, deploy),
         run_route(operation::DESTROY, destroy),
         run_route(operation::PREVIEW, preview),
@@ -117,6 +125,16 @@ struct VersionQuery {
     rehearsal: bool,
     after: Option<String>,
     limit: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GateQuery {
+    /// Id or slug of the tenant; your own when absent.
+    tenant: Option<String>,
+    /// Those of the simulated cloud.
+    #[serde(default)]
+    rehearsal: bool,
 }
 
 async fn list(
@@ -313,6 +331,38 @@ async fn switch(
         .environment_switch(&call, tenant, &id, &environment, enabled)
         .await?;
     Ok(tagged(written))
+}
+
+async fn gates(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(id): Segments<String>,
+    ListFilter(query): ListFilter<GateQuery>,
+) -> ApiResult<Json<EnvironmentGates>> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let items = app.gate_list(&call, tenant, &id, query.rehearsal).await?;
+    Ok(Json(EnvironmentGates { items }))
+}
+
+async fn sign_gate(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((id, environment, item)): Segments<(String, String, String)>,
+    ListFilter(query): ListFilter<TenantChoice>,
+    JsonBody(body): JsonBody<SignGate>,
+) -> ApiResult<Json<EnvironmentGate>> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let place = StatePlace {
+        deployment: id,
+        environment,
+        rehearsal: body.rehearsal,
+    };
+    let gate = app
+        .gate_sign(&call, tenant, place, &item, &body.note)
+        .await?;
+    Ok(Json(gate))
 }
 
 /// The parts of a request for a run.

@@ -39,7 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
             .asks::<LogQuery>()
             .gives::<RunLogPage>(),
         Route::new(operation::RUN_PROGRESS, of_run)
-            .asks::<ProgressQuery>()
+            .asks::<RunProgressQuery>()
             .gives::<ProgressFrame>(),
         Route::new(operation::DEPLOYMENT_PROGRESS, of_deployment)
             .asks::<ProgressQuery>()
@@ -85,6 +85,18 @@ struct ProgressQuery {
     since: Option<i64>,
     /// Which run of the deployment, such as `R0003`; the newest when absent.
     run: Option<String>,
+    /// A bearer token, for clients that cannot send headers.
+    #[allow(dead_code, reason = "it is read with the caller")]
+    access_token: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunProgressQuery {
+    /// Id or slug of the tenant; your own when absent.
+    tenant: Option<String>,
+    /// You have everything up to this event; without it a snapshot comes first.
+    since: Option<i64>,
     /// A bearer token, for clients that cannot send headers.
     #[allow(dead_code, reason = "it is read with the caller")]
     access_token: Option<String>,
@@ -136,19 +148,13 @@ async fn of_run(
     State(state): State<ApiState>,
     caller: SocketCall,
     Segments(run): Segments<Uuid>,
-    ListFilter(query): ListFilter<ProgressQuery>,
+    ListFilter(query): ListFilter<RunProgressQuery>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> ApiResult<Response> {
     let choice = RunChoice::Id(run);
-    watch(
-        state,
-        operation::RUN_PROGRESS,
-        caller,
-        choice,
-        query,
-        upgrade,
-    )
-    .await
+    let operation = operation::RUN_PROGRESS;
+    let (tenant, since) = (query.tenant, query.since);
+    watch(state, operation, caller, choice, (tenant, since), upgrade).await
 }
 
 async fn of_deployment(
@@ -168,7 +174,8 @@ async fn of_deployment(
         },
     };
     let operation = operation::DEPLOYMENT_PROGRESS;
-    watch(state, operation, caller, choice, query, upgrade).await
+    let (tenant, since) = (query.tenant, query.since);
+    watch(state, operation, caller, choice, (tenant, since), upgrade).await
 }
 
 async fn watch(
@@ -176,14 +183,14 @@ async fn watch(
     operation: Operation,
     caller: SocketCall,
     choice: RunChoice,
-    query: ProgressQuery,
+    (tenant, since): (Option<String>, Option<i64>),
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> ApiResult<Response> {
     let app = &state.app;
     let SocketCall { call, credential } = caller;
-    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let tenant = app.choose_tenant(&call, tenant.as_deref()).await?;
     let feed = app
-        .run_watch(&call, operation, tenant, choice, query.since)
+        .run_watch(&call, operation, tenant, choice, since)
         .await?;
     let upgrade =
         upgrade.map_err(|_| Failure::field("upgrade", "this is a WebSocket; ask for one"))?;

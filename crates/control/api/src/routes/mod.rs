@@ -1,24 +1,36 @@
 //! One file per resource; every handler is a few lines over a use case.
 
+mod approvals;
 mod audit;
 mod auth;
 mod cloud_accounts;
+mod components;
 mod deployments;
+mod governance;
+mod graphql;
 mod groups;
 mod keys;
 mod library;
 mod live;
+mod notifications;
+mod resolvers;
+mod reviews;
 mod roles;
 mod runs;
+mod semantic;
 mod states;
 mod tenants;
+mod unit_states;
 mod users;
 mod workspace;
+mod zones;
 
 use nimbus_control_app::Failure;
 
 use crate::problem::ApiError;
 use crate::route::Route;
+
+pub(crate) use graphql::OWN_MEDIA;
 
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
@@ -26,19 +38,29 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 pub(crate) fn all() -> Vec<Route> {
     [
         auth::routes(),
+        graphql::routes(),
         tenants::routes(),
         users::routes(),
         groups::routes(),
         keys::routes(),
         cloud_accounts::routes(),
+        resolvers::routes(),
         roles::routes(),
         audit::routes(),
         deployments::routes(),
         runs::routes(),
+        approvals::routes(),
+        notifications::routes(),
         live::routes(),
         states::routes(),
+        unit_states::routes(),
+        reviews::routes(),
         library::routes(),
         workspace::routes(),
+        components::routes(),
+        governance::routes(),
+        semantic::routes(),
+        zones::routes(),
     ]
     .into_iter()
     .flatten()

@@ -41,9 +41,20 @@ pub(super) fn routes() -> Vec<Route> {
             .asks::<TenantChoice>()
             .gives::<Run>(),
         Route::new(operation::RESUME_RUN, resume)
-            .asks::<TenantChoice>()
+            .asks::<ResumeQuery>()
             .gives::<Run>(),
     ]
+}
+
+/// How a run goes on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ResumeQuery {
+    /// Id or slug of the tenant; your own when absent.
+    tenant: Option<String>,
+    /// Creates of unknown outcome were looked for in the cloud, in vain: make those resources again.
+    #[serde(default)]
+    forget_creates: bool,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -133,6 +144,21 @@ async fn events(
     }))
 }
 
+async fn resume(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(run): Segments<Uuid>,
+    ListFilter(query): ListFilter<ResumeQuery>,
+) -> ApiResult<(StatusCode, Json<Run>)> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let signal = RunSignal::Resume {
+        forget_creates: query.forget_creates,
+    };
+    let run = app.run_signal(&call, tenant, run, signal).await?;
+    Ok((StatusCode::ACCEPTED, Json(describe_run(run))))
+}
+
 macro_rules! signals {
     ($($name:ident $signal:ident;)*) => {
         $(async fn $name(
@@ -152,5 +178,4 @@ macro_rules! signals {
 signals! {
     cancel Cancel;
     pause Pause;
-    resume Resume;
 }

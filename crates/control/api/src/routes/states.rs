@@ -32,13 +32,13 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StateQuery {
+pub(super) struct StateQuery {
     /// Id or slug of the tenant; your own when absent.
-    tenant: Option<String>,
-    environment: String,
+    pub(super) tenant: Option<String>,
+    pub(super) environment: String,
     /// That of the simulated cloud.
     #[serde(default)]
-    rehearsal: bool,
+    pub(super) rehearsal: bool,
 }
 
 /// Which states.
@@ -51,7 +51,11 @@ struct ExportState {
     rehearsal: bool,
 }
 
-fn place(deployment: String, environment: String, rehearsal: bool) -> Result<StatePlace, Failure> {
+pub(super) fn place(
+    deployment: String,
+    environment: String,
+    rehearsal: bool,
+) -> Result<StatePlace, Failure> {
     environment
         .parse::<EnvironmentName>()
         .map_err(|_| Failure::field("environment", "this is not the name of an environment"))?;

@@ -65,9 +65,9 @@ struct DeletedQuery {
 }
 
 /// Slugs are not unique in the tree, so a place in the list is a slug and an id.
-struct TenantPlace(String, TenantId);
+struct TenantCursor(String, TenantId);
 
-impl std::str::FromStr for TenantPlace {
+impl std::str::FromStr for TenantCursor {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -81,11 +81,11 @@ async fn list(
     SignedCall(call): SignedCall,
     ListFilter(query): ListFilter<TenantQuery>,
 ) -> ApiResult<Json<Page<TenantBody>>> {
-    let page = page::<TenantPlace>(query.after, query.limit)?;
+    let page = page::<TenantCursor>(query.after, query.limit)?;
     let filter = TenantFilter {
         text: query.text,
         slug: query.slug,
-        after: page.after.map(|TenantPlace(slug, id)| (slug, id)),
+        after: page.after.map(|TenantCursor(slug, id)| (slug, id)),
         limit: page.limit,
         ..TenantFilter::default()
     };

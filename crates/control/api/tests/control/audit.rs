@@ -89,6 +89,16 @@ async fn entries_show_before_and_after_and_can_be_filtered_and_exported() {
     assert_eq!(entries[0]["old_value"]["display_name"], "Somebody");
     assert_eq!(entries[0]["new_value"]["display_name"], "=Jane");
     assert_eq!(entries[0]["priority"], "high");
+    assert_eq!(entries[0]["action"], "users.update");
+    assert_eq!(entries[0]["resource_id"], user);
+    assert_eq!(entries[0]["actor_kind"], "user");
+    let me = nimbus.get("/api/v1/auth/me", &owner).await.ok();
+    assert_eq!(entries[0]["user_id"], me["user"]["id"], "{me}");
+    let time = text(&entries[0]["timestamp"])
+        .parse::<jiff::Timestamp>()
+        .unwrap();
+    let age = jiff::Timestamp::now().duration_since(time).as_secs();
+    assert!((0..300).contains(&age), "{time}");
     assert_eq!(entries[0]["ip_address"], "10.1.2.3");
     assert_eq!(text(&entries[0]["trace_id"]).len(), 32);
 

@@ -151,7 +151,9 @@ async fn queue(nimbus: &Installation, tenant: &str, events: &[Value]) -> String 
                 environment: "dev".to_owned(),
                 rehearsal: true,
                 request: json!({}),
+                catalog: json!({}),
                 requested_by: user,
+                trace_id: None,
             };
             let run = tx.run_queue(&new).await?;
             let run = tx.run_lock(run.id).await?;

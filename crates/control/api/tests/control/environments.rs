@@ -82,6 +82,117 @@ fn account(environment: Option<&str>) -> Value {
 }
 
 #[tokio::test]
+async fn a_developer_switches_dev_and_not_prod_in_whatever_way() {
+    let site = lead_of_dev(installation!()).await;
+    let (nimbus, owner, acme) = (&site.nimbus, &site.owner, &site.acme);
+    let user = nimbus.user(owner, acme, "dev@acme.example", None).await;
+    nimbus.assign(owner, acme, &user, "developer").await.ok();
+    let developer = nimbus.token("acme", "dev@acme.example").await;
+    let before = site.manifest().await;
+    let deployment = "/api/v1/deployments/D1ENV";
+    for word in ["disable", "enable"] {
+        let path = |name: &str| format!("{deployment}/environments/{name}/{word}?tenant={acme}");
+        let answer = nimbus
+            .call("POST", &path("prod"), Some(&developer), None)
+            .await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", answer.text);
+        assert!(answer.text.contains("in prod"), "{}", answer.text);
+        nimbus
+            .call("POST", &path("dev"), Some(&developer), None)
+            .await
+            .ok();
+    }
+    // Nor by writing the manifest.
+    let prod = before.find("    prod:\n").expect("an environment prod");
+    let (head, tail) = before.split_at(prod);
+    // The first of these is of the environment itself.
+    assert!(tail.find("enabled: false") < tail.find("enabled: true"));
+    let switched = tail.replacen("enabled: false", "enabled: true", 1);
+    let body = json!({"manifest": format!("{head}{switched}")});
+    let path = format!("{deployment}?tenant={acme}");
+    let answer = nimbus
+        .call("PUT", &path, Some(&developer), Some(body))
+        .await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", answer.text);
+    // Nor by leaving an environment out that is on, to put it in again otherwise.
+    let enable = format!("{deployment}/environments/prod/enable?tenant={acme}");
+    // Whatever it was before.
+    let _ = nimbus.call("POST", &enable, Some(owner), None).await;
+    let before = site.manifest().await;
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut left_out = Vec::new();
+    let mut within = None;
+    for line in before.lines() {
+        if within.is_some_and(|depth| indent(line) > depth) {
+            continue;
+        }
+        within = line.trim_start().starts_with("prod:").then(|| indent(line));
+        if within.is_none() && line != "    - prod" {
+            left_out.push(line);
+        }
+    }
+    let body = json!({"manifest": left_out.join("\n") + "\n"});
+    let answer = nimbus
+        .call("PUT", &path, Some(&developer), Some(body))
+        .await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn who_may_not_skip_a_gate_does_not_write_it_away() {
+    let site = lead_of_dev(installation!()).await;
+    let (nimbus, owner, acme) = (&site.nimbus, &site.owner, &site.acme);
+    let permissions = [
+        "deployment:definition:read",
+        "deployment:definition:update",
+        "deployment:log:read",
+        "stack:instance:deploy",
+    ];
+    let role = json!({"name": "writer", "grants": [{"permissions": permissions}]});
+    let roles = format!("/api/v1/tenants/{acme}/roles");
+    nimbus.post(&roles, owner, role).await.ok();
+    let user = nimbus.user(owner, acme, "wri@acme.example", None).await;
+    nimbus.assign(owner, acme, &user, "writer").await.ok();
+    let writer = nimbus.token("acme", "wri@acme.example").await;
+    let before = site.manifest().await;
+    let path = format!("/api/v1/deployments/D1ENV?tenant={acme}");
+    let order = "    - dev\n    - stage\n    - prod\n";
+    let with_order = before.replacen(order, "    - prod\n    - dev\n    - stage\n", 1);
+    let with_gate = before.replacen("    dev:\n", "    dev:\n      gate: {items: []}\n", 1);
+    for (manifest, what) in [(with_order, "promotion"), (with_gate, "gate")] {
+        assert_ne!(manifest, before, "{what}");
+        let body = json!({"manifest": manifest});
+        let answer = nimbus.call("PUT", &path, Some(&writer), Some(body.clone()));
+        let answer = answer.await;
+        assert_eq!(
+            answer.status,
+            StatusCode::FORBIDDEN,
+            "{what}: {}",
+            answer.text
+        );
+        let needed = "deployment:environment:manage";
+        assert!(answer.text.contains(needed), "{what}: {}", answer.text);
+        assert_eq!(site.manifest().await, before, "{what}");
+        // Whoever may skip gates may write them as well.
+        nimbus
+            .call("PUT", &path, Some(owner), Some(body))
+            .await
+            .ok();
+        let back = json!({"manifest": before});
+        nimbus
+            .call("PUT", &path, Some(owner), Some(back))
+            .await
+            .ok();
+    }
+    // What is nobody's gate is the writer's.
+    let body = json!({"manifest": format!("{before}# looked at\n")});
+    nimbus
+        .call("PUT", &path, Some(&writer), Some(body))
+        .await
+        .ok();
+}
+
+#[tokio::test]
 async fn a_lead_of_dev_decides_nothing_for_prod() {
     let site = lead_of_dev(installation!()).await;
     let base = format!("/api/v1/tenants/{}/cloud-accounts", site.acme);

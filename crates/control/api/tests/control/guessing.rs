@@ -192,6 +192,32 @@ async fn a_new_password_and_signing_out_everywhere_end_every_other_session() {
 }
 
 #[tokio::test]
+async fn a_password_that_is_easy_to_guess_is_refused() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    let user = nimbus.user(&owner, &acme, "jane@acme.example", None).await;
+    let path = format!("/api/v1/tenants/{acme}/users/{user}");
+    for (password, status) in [
+        ("Password2024!", StatusCode::BAD_REQUEST),
+        ("abababababab", StatusCode::BAD_REQUEST),
+        ("short", StatusCode::BAD_REQUEST),
+        ("quiet tree stone 4", StatusCode::OK),
+    ] {
+        let change = json!({"password": password});
+        let answer = nimbus.call("PATCH", &path, Some(&owner), Some(change));
+        let answer = answer.await;
+        assert_eq!(answer.status, status, "{password}: {}", answer.text);
+        // Their own is held to the same.
+        let own = json!({"current_password": PASSWORD, "new_password": password});
+        if status != StatusCode::OK {
+            let answer = nimbus.post("/api/v1/auth/password", &owner, own).await;
+            assert_eq!(answer.status, status, "{password}: {}", answer.text);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_stolen_session_guesses_the_password_no_faster_than_the_front_door() {
     let nimbus = installation!();
     let owner = nimbus.set_up().await;

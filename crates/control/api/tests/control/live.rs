@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use futures::{SinkExt as _, StreamExt as _};
+use nimbus_control_app::LiveRelay;
 use nimbus_control_store::{HeldRun, NewDeployment, NewRun, RunEnd, StoreError};
 use nimbus_core::{TenantId, UserId};
 use serde_json::{Value, json};
@@ -14,24 +15,26 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use uuid::Uuid;
 
+use crate::socket_io::Served;
 use crate::support::{Installation, ORIGIN, installation, text};
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server on a port, and a run that a worker has.
-struct Watched<'a> {
-    nimbus: &'a Installation,
+pub(crate) struct Watched<'a> {
+    pub(crate) nimbus: &'a Installation,
     address: SocketAddr,
-    owner: String,
-    tenant: TenantId,
-    run: Uuid,
+    pub(crate) owner: String,
+    pub(crate) tenant: TenantId,
+    pub(crate) run: Uuid,
     held: HeldRun,
+    _relay: LiveRelay,
 }
 
 impl<'a> Watched<'a> {
-    async fn new(nimbus: &'a Installation) -> Self {
+    pub(crate) async fn new(nimbus: &'a Installation) -> Self {
         let owner = nimbus.set_up().await;
         let tenant: TenantId = nimbus.tenant(&owner, "acme").await.parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -41,8 +44,7 @@ impl<'a> Watched<'a> {
             let service = routes.into_make_service_with_connect_info::<SocketAddr>();
             axum::serve(listener, service).await.unwrap();
         });
-        let app = nimbus.app.clone();
-        tokio::spawn(async move { app.pass_news_on().await });
+        let relay = nimbus.relay();
         let store = &nimbus.database.store;
         let taken: Result<_, StoreError> = store
             .tenant_tx(tenant, async |tx| {
@@ -62,7 +64,9 @@ impl<'a> Watched<'a> {
                     environment: "dev".to_owned(),
                     rehearsal: true,
                     request: json!({}),
+                    catalog: json!({}),
                     requested_by: user,
+                    trace_id: None,
                 };
                 tx.run_queue(&new).await?;
                 Ok(tx.run_take(Uuid::new_v4()).await?.unwrap())
@@ -71,6 +75,7 @@ impl<'a> Watched<'a> {
         let run = taken.unwrap();
         Self {
             nimbus,
+            _relay: relay,
             address,
             owner,
             tenant,
@@ -83,7 +88,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    async fn append(&self, events: &[Value]) {
+    pub(crate) async fn append(&self, events: &[Value]) {
         let store = &self.nimbus.database.store;
         let appended: Result<_, StoreError> = store
             .tenant_tx(self.tenant, async |tx| {
@@ -93,7 +98,7 @@ impl<'a> Watched<'a> {
         appended.unwrap();
     }
 
-    async fn end(&self) {
+    pub(crate) async fn end(&self) {
         let end = RunEnd {
             status: "ended",
             wish: None,
@@ -121,7 +126,11 @@ impl<'a> Watched<'a> {
         .await
     }
 
-    async fn open_at(&self, path: &str, headers: &[(&str, &str)]) -> Result<Socket, Error> {
+    pub(crate) async fn open_at(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Socket, Error> {
         let mut request = format!("ws://{}{path}", self.address)
             .into_client_request()
             .unwrap();
@@ -161,11 +170,11 @@ async fn events(socket: &mut Socket, count: usize) -> Vec<i64> {
     numbers
 }
 
-fn unit(name: &str, status: &str) -> Value {
+pub(crate) fn unit(name: &str, status: &str) -> Value {
     json!({"event": "unit", "at": "2026-01-01T00:00:00.000Z", "unit": name, "status": status})
 }
 
-fn plan() -> Value {
+pub(crate) fn plan() -> Value {
     json!({"event": "plan", "at": "t", "minutes": 1, "layers": [[
         {"unit": "net", "priority": 1, "decision": "run", "minutes": 1},
     ]]})
@@ -216,6 +225,41 @@ async fn whoever_watches_gets_a_snapshot_and_every_event_after_it_once() {
         );
         assert_eq!(next(socket).await, Err(1000));
     }
+}
+
+#[tokio::test]
+async fn errors_and_warnings_are_told_when_they_happen_and_either_server_goes_on() {
+    let nimbus = installation!();
+    let mut watched = Watched::new(&nimbus).await;
+    let second = nimbus.another_server("second").await;
+    let _relay = second.relay();
+    let other = Served::new(second.router.clone()).await;
+    let mut here = watched.open(&watched.owner, "").await.unwrap();
+    assert_eq!(next(&mut here).await.unwrap()["type"], "snapshot");
+    let warned = json!({"event": "diagnostic", "at": "t", "unit": "net", "level": "warning", "message": "old"});
+    let failed = json!({"event": "resource", "at": "t", "unit": "net", "status": "failed", "op": "create",
+        "type": "a:b:C", "name": "c", "urn": "urn:c", "id": "i"});
+    watched.append(&[warned, failed]).await;
+    // The run goes on, and they are there.
+    let frame = next(&mut here).await.unwrap();
+    assert_eq!(frame["items"][0]["kind"], "warning");
+    assert_eq!(frame["items"][1]["kind"], "error_occurred");
+    drop(here);
+    watched.append(&[unit("net", "failed")]).await;
+    watched.address = other.address;
+    let mut there = watched.open(&watched.owner, "&since=2").await.unwrap();
+    assert_eq!(next(&mut there).await.unwrap()["type"], "resumed");
+    let frame = next(&mut there).await.unwrap();
+    assert_eq!(
+        (&frame["items"][0]["seq"], &frame["items"][0]["kind"]),
+        (&json!(3), &json!("error_occurred"))
+    );
+    watched.append(&[unit("db", "not_started")]).await;
+    let frame = next(&mut there).await.unwrap();
+    assert_eq!(
+        (&frame["items"][0]["seq"], &frame["items"][0]["kind"]),
+        (&json!(4), &json!("warning"))
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Every operation, every role, the own tenant and a foreign one.
 
+use std::sync::LazyLock;
+
 use axum::http::StatusCode;
 use nimbus_control_auth::operation::{Need, OPERATIONS, Operation};
 use nimbus_control_auth::role::{BUILT_IN, built_in};
@@ -20,6 +22,7 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "auth.login" => json!({"email": "nobody@b.example", "password": "x"}),
         "auth.refresh" | "auth.refresh_token" => json!({"refresh_token": "x"}),
         "auth.password.change" => json!({"current_password": "x", "new_password": "y"}),
+        "graphql.execute" => json!({"query": "{ me { id } }"}),
         "tenants.create" => json!({"slug": unique, "name": "x"}),
         "tenants.update" => json!({"settings": {}}),
         "tenants.move" => json!({"parent_id": nobody}),
@@ -37,11 +40,28 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "cloud_accounts.put" => {
             json!({"provider": "aws", "credentials": {"AWS_ACCESS_KEY_ID": "x"}})
         }
+        "resolvers.configure" => json!({"config": {}}),
+        "pools.create" => json!({"name": unique, "cidr": "192.0.2.0/24"}),
+        "pools.reserve" | "pools.unreserve" => json!({"cidr": "192.0.2.0/28"}),
+        "images.put" => {
+            json!({"cloud": "aws", "os_family": unique, "os_version": "1", "image_id": "ami-1"})
+        }
         "roles.explain" => json!({"user_id": nobody, "permission": "users:read"}),
         "deployments.create" => {
             json!({"organization": "o", "project": "p", "template": "minimal", "domain": "o.example"})
         }
         "deployments.state.export" => json!({"environment": "dev"}),
+        "deployments.unit.repair" => {
+            json!({"environment": "dev", "version": "0", "act": "mend"})
+        }
+        "approvals.grant" => json!({}),
+        "approvals.deny" => json!({"reason": "x"}),
+        "approvals.policies.put" => json!({"steps": [{"name": "x", "approvers": [{"user": nobody}],
+            "needs": "any", "timeout_seconds": 60}]}),
+        "approvals.delegations.put" => json!({"until": "2000-01-01T00:00:00Z"}),
+        "runs.marks.set" => json!({"digest": "0"}),
+        "gates.sign" => json!({"note": "x"}),
+        "drafts.put" => json!({"kind": "deployment", "content": {}}),
         "deployments.update" => json!({"manifest": "x: 1"}),
         "deployments.deploy"
         | "deployments.destroy"
@@ -53,13 +73,28 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
             json!({"deployment": "D0NONE", "environment": "dev", "rehearsal": true})
         }
         "templates.create" => json!({"content": format!("name: {unique}\ndescription: x\n")}),
+        "components.create" => component_body(&unique),
+        "components.update" => component_body("no-such-component"),
+        "components.publish" => json!({"changelog": "x"}),
+        "components.versions.deprecate" => json!({"reason": "x"}),
+        "governance.put" => json!({"allowed": true}),
+        "semantic.clouds.put" => json!({"display_name": "x"}),
+        "semantic.types.put" => json!({"category": "x"}),
+        "semantic.mappings.put" => json!({}),
+        "zones.create" => json!({"name": unique, "provider": "aws"}),
+        "zones.update" => json!({"provider": "aws"}),
+        "zones.publish" | "zones.environments.create" => json!({}),
+        "zones.templates.put" => json!({"mandatory_components": []}),
         "workspace.change" => json!({"put": {}, "remove": []}),
         "workspace.contents.store" => json!({"contents": {}}),
         "auth.logout"
+        | "notifications.read"
+        | "notifications.read_all"
         | "groups.members.add"
         | "tenants.restore"
         | "environments.enable"
         | "environments.disable"
+        | "zones.retire"
         | "runs.cancel"
         | "runs.pause"
         | "runs.resume" => return None,
@@ -71,6 +106,12 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
             return None;
         }
     })
+}
+
+/// The smallest component that can be kept.
+fn component_body(name: &str) -> Value {
+    json!({"name": name, "provider": "aws", "semantic_type": "VirtualNetwork", "language": "typescript",
+        "contract": {}, "files": {"src/index.ts": "export {};\n"}})
 }
 
 pub(crate) fn path(operation: Operation, tenant: &str) -> String {
@@ -89,6 +130,10 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         "{assignment}",
         "{deleted}",
         "{run}",
+        "{lease}",
+        "{image}",
+        "{approval}",
+        "{notification}",
     ] {
         path = path.replace(name, &Uuid::new_v4().to_string());
     }
@@ -100,6 +145,16 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         ("{unit}", "no-such-unit"),
         ("{account}", "no-such-account"),
         ("{template}", "no-such-template"),
+        ("{item}", "unit:no-such-unit"),
+        ("{draft}", "no-such-draft"),
+        ("{component}", "no-such-component"),
+        ("{version}", "1"),
+        ("{zone}", "no-such-zone"),
+        ("{cloud}", "nosuchcloud"),
+        ("{type}", "NoSuchType"),
+        ("{resource}", "no:such:Resource"),
+        ("{resolver}", "secret"),
+        ("{pool}", "no-such-pool"),
     ] {
         path = path.replace(name, value);
     }
@@ -110,7 +165,14 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
     if operation.chooses_tenant() {
         path.push_str(&format!("?tenant={tenant}"));
     }
-    if matches!(operation.id, "deployments.state" | "deployments.outputs") {
+    if matches!(
+        operation.id,
+        "deployments.state"
+            | "deployments.outputs"
+            | "deployments.unit.history"
+            | "deployments.unit.difference"
+            | "deployments.unit.health"
+    ) {
         path.push_str("&environment=dev");
     }
     if operation.id == "workspace.contents.read" {
@@ -138,15 +200,26 @@ async fn call(
     tenant: &str,
     token: Option<&str>,
 ) -> crate::support::Answer {
-    nimbus
+    let answer = nimbus
         .call(
             operation.method,
             &path(operation, tenant),
             token,
             body(operation),
         )
-        .await
+        .await;
+    let described = &DOCUMENT["paths"][operation.path][operation.method.to_lowercase()];
+    let status = answer.status.as_str();
+    assert!(
+        described["responses"][status].is_object(),
+        "{} answered {status}, which is not described: {}",
+        operation.id,
+        answer.text
+    );
+    answer
 }
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(nimbus_control_api::openapi);
 
 /// What deletes the tenant itself comes last.
 fn operations() -> Vec<Operation> {

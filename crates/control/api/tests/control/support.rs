@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use nimbus_control_api::{ApiLimits, ApiState, Front, router};
-use nimbus_control_app::{App, AppKeys, AppSettings};
+use nimbus_control_app::{App, AppKeys, AppSettings, LiveRelay};
 use nimbus_control_audit::SigningKey;
 use nimbus_control_auth::password::Cost;
 use nimbus_control_auth::rate::Limit;
@@ -142,6 +142,7 @@ impl Installation {
         let app = App::open(database.store.clone(), keys, settings)
             .await
             .unwrap();
+        app.read_programs_with(std::sync::Arc::new(nimbus_catalog_programs::ProgramReader));
         let unlimited = Limit::per_second(1_000_000);
         let limits = ApiLimits::new(unlimited, unlimited, unlimited);
         // Requests of tests come from 10.1.2.3.
@@ -156,6 +157,12 @@ impl Installation {
             secrets,
             folder,
         }
+    }
+
+    /// Passes events on until it is dropped.
+    pub(crate) fn relay(&self) -> LiveRelay {
+        let notifications = self.database.store.notifications();
+        self.app.start_live(std::sync::Arc::new(notifications))
     }
 
     pub(crate) async fn send(

@@ -134,7 +134,9 @@ async fn a_tenant_with_a_run_under_way_is_not_deleted() {
                 environment: "dev".to_owned(),
                 rehearsal: true,
                 request: json!({}),
+                catalog: json!({}),
                 requested_by: user,
+                trace_id: None,
             };
             tx.run_queue(&new).await?;
             assert!(tx.work_turn().await?);

@@ -13,4 +13,5 @@ mod metrics;
 mod monitoring;
 mod reads;
 mod start;
+mod stops;
 mod support;

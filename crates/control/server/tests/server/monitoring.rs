@@ -64,6 +64,14 @@ fn queries(value: &Value, key: &str, found: &mut Vec<String>) {
     }
 }
 
+/// The alert of this name.
+fn rule<'a>(rules: &'a Value, alert: &str) -> &'a Value {
+    let groups = rules["groups"].as_array().unwrap();
+    let mut all = groups.iter().flat_map(|group| group["rules"].as_array());
+    let found = all.find_map(|rules| rules.iter().find(|rule| rule["alert"] == alert));
+    found.unwrap_or_else(|| panic!("there is no alert {alert}"))
+}
+
 #[test]
 fn names_are_found_between_functions_and_outside_of_texts() {
     let query = r#"sum by (le) (rate(nimbus_a_total{path="nimbus_b"}[5m])) / process_c > 2"#;
@@ -86,9 +94,20 @@ fn every_alert_asks_for_metrics_that_exist() {
     }
     let mut alerts = Vec::new();
     queries(&rules, "alert", &mut alerts);
-    for wanted in ["HighErrorRate", "HighLatency", "DatabaseConnectionPool"] {
-        assert!(alerts.iter().any(|alert| alert == wanted), "{wanted}");
+    // As the specification has them: above or below how much, and for how long.
+    for (wanted, threshold, long) in [
+        ("HighErrorRate", "> 0.05", "5m"),
+        ("HighLatency", "> 2", "5m"),
+        ("DatabaseConnectionPool", "< 0.1", "2m"),
+    ] {
+        let rule = rule(&rules, wanted);
+        let query = rule["expr"].as_str().unwrap().trim_end();
+        let bound = query.rfind(['<', '>']).map(|at| &query[at..]);
+        assert_eq!(bound, Some(threshold), "{wanted}: {query}");
+        assert_eq!(rule["for"], long, "{wanted}");
     }
+    let latency = rule(&rules, "HighLatency")["expr"].to_string();
+    assert!(latency.contains("histogram_quantile(0.99,"), "{latency}");
     let mut severities = Vec::new();
     queries(&rules, "severity", &mut severities);
     assert_eq!(severities.len(), alerts.len(), "each says how bad it is");
@@ -299,6 +318,13 @@ fn images_are_pinned_and_run_without_root() {
             assert!(!is_secret || given, "{name} has {variable} written down");
         }
     }
+    let valkey = &services["valkey"];
+    assert!(is_pinned(valkey["image"].as_str().unwrap()), "{valkey}");
+    assert_eq!(
+        valkey["ports"],
+        serde_json::json!(["127.0.0.1:6379:6379"]),
+        "at its usual port, for this machine alone"
+    );
     let dockerfile = read("Dockerfile");
     for line in dockerfile.lines().filter(|line| line.starts_with("ARG ")) {
         let (_, image) = line.split_once('=').unwrap();

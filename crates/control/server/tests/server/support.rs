@@ -50,6 +50,7 @@ pub(crate) fn options(folder: &Path, binaries: &Path) -> ServerOptions {
             sandbox: None,
         },
         operator: "Operator".to_owned(),
+        valkey: None,
     }
 }
 

@@ -1,0 +1,28 @@
+//! Changes, one file for each kind of thing. Every field is a few lines over a use case; those that make something take
+//! an `idempotencyKey` and happen once for each.
+
+mod approvals;
+mod catalog;
+mod deployments;
+mod library;
+mod notifications;
+mod people;
+mod resolvers;
+mod reviews;
+mod roles;
+mod sign_in;
+mod tenants;
+mod zones;
+
+pub(crate) use approvals::ApprovalChanges;
+pub(crate) use catalog::CatalogChanges;
+pub(crate) use deployments::DeploymentChanges;
+pub(crate) use library::LibraryChanges;
+pub(crate) use notifications::NotificationChanges;
+pub(crate) use people::PeopleChanges;
+pub(crate) use resolvers::ResolverChanges;
+pub(crate) use reviews::ReviewChanges;
+pub(crate) use roles::RoleChanges;
+pub(crate) use sign_in::SignInChanges;
+pub(crate) use tenants::TenantChanges;
+pub(crate) use zones::ZoneChanges;
