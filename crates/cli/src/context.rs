@@ -8,6 +8,7 @@ use nimbus_config::{FlagValue, LoadedSettings, SettingOrigin, Sources};
 use nimbus_core::{Error, ErrorCode, Result, TraceId};
 
 use crate::args::GlobalArgs;
+use crate::commands::NimbusCommand;
 use crate::output::CommandOutput;
 
 /// The server that was named, and how.
@@ -58,6 +59,7 @@ impl CommandContext {
         output: CommandOutput,
         trace_id: TraceId,
         directory: PathBuf,
+        command: &NimbusCommand,
     ) -> Result<Self> {
         let (file, assignments) = settings_and_assignments(&global.config)?;
         let log_level = global.log_level.clone().map(|value| FlagValue {
@@ -67,9 +69,14 @@ impl CommandContext {
         });
         let sources = Sources {
             directory: directory.clone(),
+            owner: command.directory_owner(),
             file,
             environment: env::vars_os().collect(),
-            flags: log_level.into_iter().collect(),
+            // Known before the settings are read: it decides what a file in a project may say.
+            flags: log_level
+                .into_iter()
+                .chain(command.sandbox_flag())
+                .collect(),
         };
         Ok(Self {
             program,

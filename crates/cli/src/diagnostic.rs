@@ -20,6 +20,13 @@ pub(crate) fn render(error: &Error, program: &str, terminal: Terminal) -> String
     };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_links(false)
+        .with_break_words(false)
+        // What is read by a program, or searched in a log, is not broken.
+        .with_width(if terminal.interactive {
+            Terminal::width()
+        } else {
+            200
+        })
         .with_footer(format!("{program} explain {} tells more", error.code()));
     let mut text = String::new();
     match handler.render_report(&mut text, &RenderedDiagnostic::new(error)) {

@@ -22,6 +22,8 @@ mod output;
 mod reference;
 mod run;
 mod style;
+mod table;
 mod text_page;
+mod wrapping;
 
 pub use run::main;

@@ -29,9 +29,10 @@ const INTRODUCTION: &str = "# Manifest, templates and init files\n\n\
     | `{{RUNTIME:aws:ssmParameter:<name>}}` | A parameter; an encrypted one is secret |\n\
     | `{{RUNTIME:aws:secret:<name or ARN>[#<member>]}}` | A secret of Secrets Manager, or one member of it |\n\
     | `{{RUNTIME:calculate:subnets:<network>:<prefix>:<count>}}` | The first networks of that size, IPv4 or IPv6 |\n\
-    | `{{RUNTIME:calculate:timestamp[:<name>]}}` | Time of the first deploy |\n\
+    | `{{RUNTIME:calculate:timestamp[:<name>]}}` | Time of the first deploy, or of the plan that it is held to |\n\
     | `{{RUNTIME:calculate:password[:<length>[:<name>]]}}` | A secret of 8 to 256 characters |\n\
     | `{{RUNTIME:calculate:uuid[:<name>]}}` | A random UUID |\n\
+    | `{{RUNTIME:<resolver>:<output>:<input>=<value>[:…]}}` | An answer of `ipam`, `naming`, `image_catalog` or `secret`; `nimbus resolver list` shows inputs and outputs |\n\
     | `{{RUNTIME:env:<variable>}}` | A variable of the process's environment |\n\n\
     A default follows `|`: `{{RUNTIME:env:OWNER|nobody}}`. The last word `secret` makes the value a secret: \
     `{{RUNTIME:env:TOKEN|secret}}`. Placeholders stand inside texts and inside each other. What was made up once stays the \

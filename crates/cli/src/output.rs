@@ -6,7 +6,7 @@
 
 use std::io::{self, Write as _};
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{Error, ErrorCode, Result, printable_page};
 use serde::Serialize;
 
 use crate::style::{Terminal, TextStyle};
@@ -19,6 +19,12 @@ pub(crate) trait Report: Serialize {
 
     /// The text form, ending with a line break unless empty.
     fn text(&self, terminal: Terminal) -> String;
+
+    /// Whether the text form is one value and nothing else. Programs read it as it is; people see it like any other
+    /// text.
+    fn is_bare_value(&self) -> bool {
+        false
+    }
 }
 
 /// Where a command writes.
@@ -67,12 +73,21 @@ impl CommandOutput {
             };
             return self.write(&to_line(&document)?);
         }
-        self.write(&report.text(self.stdout))
+        let text = report.text(self.stdout);
+        if report.is_bare_value() && !self.stdout.interactive {
+            return self.write(&text);
+        }
+        let shown = printable_page(&text, self.stdout.color).into_owned();
+        self.write(&self.stdout.fitted(shown))
     }
 
-    /// Text that is the result itself, such as a completion script, in either mode.
+    /// Text that is the result itself, such as a completion script, in either mode. Files and programs get it as it
+    /// is.
     pub(crate) fn raw(&self, text: &str) -> Result<()> {
-        self.write(text)
+        match self.stdout.interactive {
+            true => self.write(&printable_page(text, self.stdout.color)),
+            false => self.write(text),
+        }
     }
 
     /// One line of a `--json` stream: an event, or the error that ends it.
@@ -83,20 +98,26 @@ impl CommandOutput {
     /// A remark for people: what happens, what to do next. Silent with `--quiet` and `--json`.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
-            self.complain(&format!("{}\n", self.stderr.paint(TextStyle::Faint, text)));
+            let shown = printable_page(text, false);
+            self.complain(&format!(
+                "{}\n",
+                self.stderr.paint(TextStyle::Faint, &shown)
+            ));
         }
     }
 
     /// A line of progress, already formatted. Silent with `--quiet` and `--json`.
     pub(crate) fn progress(&self, line: &str) {
         if !self.quiet && !self.json {
-            self.complain(&format!("{line}\n"));
+            self.complain(&format!("{}\n", printable_page(line, self.stderr.color)));
         }
     }
 
     /// Text for standard error, already formatted. Known secrets are removed.
     pub(crate) fn complain(&self, text: &str) {
-        let text = nimbus_telemetry::redact(text);
+        let text = self
+            .stderr
+            .fitted(nimbus_telemetry::redact(text).into_owned());
         // There is nowhere left to report that standard error is closed.
         let _ = io::stderr().write_all(text.as_bytes());
     }

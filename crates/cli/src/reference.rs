@@ -38,6 +38,10 @@ pub(crate) fn documents() -> Vec<(String, String)> {
             "openapi.json".to_owned(),
             pretty(&nimbus_control_server::openapi()),
         ),
+        (
+            "schema.graphql".to_owned(),
+            nimbus_control_server::graphql_schema(),
+        ),
         ("exit-codes.md".to_owned(), exit_code_page()),
         (
             "json-output.md".to_owned(),

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use std::{env, io, panic};
 
 use clap::FromArgMatches as _;
@@ -22,6 +23,9 @@ use crate::exit::{CommandOutcome, exit_code};
 use crate::habits;
 use crate::output::CommandOutput;
 
+/// How long work on threads may go on once a command is over.
+const LAST_WORK: Duration = Duration::from_secs(2);
+
 /// The program.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
@@ -31,6 +35,10 @@ pub fn main() -> ExitCode {
     }
     // And to translate what runs in one.
     if let Some(code) = nimbus_engine_operations::translate_if_asked(arguments.clone()) {
+        return code;
+    }
+    // And to read the programs of components.
+    if let Some(code) = nimbus_control_server::read_if_asked(arguments.clone()) {
         return code;
     }
     let program = program_name(arguments.first());
@@ -151,7 +159,14 @@ fn execute(
     trace_id: TraceId,
 ) -> Result<CommandOutcome> {
     let directory = enter(cli.global.directory.as_deref())?;
-    let context = CommandContext::new(program, &cli.global, output, trace_id, directory)?;
+    let context = CommandContext::new(
+        program,
+        &cli.global,
+        output,
+        trace_id,
+        directory,
+        &cli.command,
+    )?;
     if let Some(assignment) = context.assignments.first()
         && !cli.command.takes_assignments()
     {
@@ -174,12 +189,12 @@ fn execute(
     let runtime = runtime.map_err(|error| {
         Error::new(ErrorCode::INTERNAL, "the runtime does not start").with_source(error)
     })?;
-    runtime.block_on(async {
+    let outcome: Result<CommandOutcome> = runtime.block_on(async {
         let guard = match weight {
             Weight::Light => None,
             Weight::Heavy => Some(start_telemetry(&context, trace.as_deref())?),
         };
-        let outcome = cli.command.run(&context).await;
+        let outcome = Box::pin(cli.command.run(&context)).await;
         if let Err(error) = &outcome {
             tracing::debug!(code = %error.code(), "{}", error.log_text());
         }
@@ -188,7 +203,10 @@ fn execute(
             let _ = tokio::task::spawn_blocking(move || guard.shutdown()).await;
         }
         outcome
-    })
+    });
+    // Threads that wait for a disk or another process would keep this one for as long as they do.
+    runtime.shutdown_timeout(LAST_WORK);
+    outcome
 }
 
 /// Goes to the directory of `-C` and says where we are.
@@ -220,6 +238,7 @@ fn start_telemetry(context: &CommandContext, trace: Option<&Path>) -> Result<Gua
     let LoadedSettings {
         settings,
         unknown_variables,
+        unused_variables,
         ..
     } = context.settings()?;
     let level = &settings.logging.level;
@@ -252,6 +271,9 @@ fn start_telemetry(context: &CommandContext, trace: Option<&Path>) -> Result<Gua
             .map(|name| format!("; did you mean {name}?"))
             .unwrap_or_default();
         tracing::warn!("the variable {variable} means nothing to Nimbus{hint}");
+    }
+    for variable in unused_variables {
+        tracing::warn!("the variable {variable} is not used: nothing reads it");
     }
     Ok(guard)
 }

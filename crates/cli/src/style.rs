@@ -5,6 +5,8 @@ use std::io::{IsTerminal as _, stderr, stdout};
 
 use anstyle::{AnsiColor, Style};
 
+use crate::wrapping::wrapped;
+
 /// What a stream can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terminal {
@@ -31,6 +33,20 @@ impl Terminal {
             interactive,
             color: interactive && !unwanted,
         }
+    }
+
+    /// The text as it fits on what somebody is looking at.
+    pub(crate) fn fitted(self, text: String) -> String {
+        match self.interactive {
+            true => wrapped(&text, Self::width()),
+            false => text,
+        }
+    }
+
+    /// Columns of the terminal.
+    pub(crate) fn width() -> usize {
+        let (_, columns) = console::Term::stderr().size();
+        usize::from(columns)
     }
 
     /// The text in a tone, if this stream has tones.

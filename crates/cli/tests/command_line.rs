@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
+use regex::Regex;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -105,6 +106,84 @@ fn help_of_a_command_shows_its_options_and_the_common_ones() {
     let ran = Machine::new().run(&["help", "config", "show"]);
     assert_eq!(ran.code, 0);
     insta::assert_snapshot!(ran.stdout);
+}
+
+/// Verbs of a group, each with the command that its description names: `list  List … (list-templates)`.
+fn verbs(help: &str) -> Vec<(String, String)> {
+    let named = Regex::new(r"^  ([a-z-]+) +.*\(([a-z -]+)\)(?: \[alias(?:es)?: .*\])?$").unwrap();
+    let commands = help.split("Commands:\n").nth(1).unwrap();
+    let lines = commands.lines().take_while(|line| !line.is_empty());
+    let lines = lines.filter(|line| !line.starts_with("  help "));
+    let verb = |line: &str| {
+        let found = named.captures(line);
+        assert!(found.is_some(), "which command is this? {line}");
+        let found = found.unwrap();
+        (found[1].to_owned(), found[2].to_owned())
+    };
+    lines.map(verb).collect()
+}
+
+#[test]
+fn a_verb_of_a_group_is_the_command_that_it_names() {
+    let machine = Machine::new();
+    let help = |words: &str| {
+        let words: Vec<&str> = words.split(' ').chain(["--help"]).collect();
+        let ran = machine.run(&words);
+        assert_eq!(ran.code, 0, "{words:?}: {}", ran.stderr);
+        ran.stdout
+    };
+    // From the usage on: only what stands above it differs.
+    let options = |words: &str| {
+        let text = help(words);
+        let usage = text.find("Usage:").unwrap();
+        text[usage..].replace(&format!("nimbus {words}"), "nimbus IT")
+    };
+    for (group, least) in [
+        ("deployment", 15),
+        ("environment", 8),
+        ("template", 5),
+        ("component", 18),
+    ] {
+        let verbs = verbs(&help(group));
+        assert!(verbs.len() >= least, "{group}: {verbs:?}");
+        for (verb, command) in verbs {
+            let ours = format!("{group} {verb}");
+            assert_eq!(options(&ours), options(&command), "{ours} is {command}");
+        }
+    }
+}
+
+#[test]
+fn a_verb_of_a_group_does_what_its_command_does() {
+    let machine = Machine::new();
+    let init = ["D1GROUP", "--org", "acme", "--project", "shop"];
+    let domain = ["--domain", "shop.example.com"];
+    let made = machine.run(&[&["deployment", "create"], &init[..], &domain].concat());
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    for (verb, command) in [
+        (&["deployment", "list"][..], &["list"][..]),
+        (&["deployment", "ls"], &["list"]),
+        (&["deployment", "status", "D1GROUP"], &["status", "D1GROUP"]),
+        (
+            &["environment", "list", "D1GROUP"],
+            &["list-environments", "D1GROUP"],
+        ),
+        (&["template", "list"], &["list-templates"]),
+        (&["component", "list"], &["list-stacks"]),
+    ] {
+        for more in [&[][..], &["--json"]] {
+            let [ours, theirs] = [verb, command].map(|words| machine.run(&[words, more].concat()));
+            assert_eq!((ours.code, theirs.code), (0, 0), "{verb:?}");
+            assert!(!ours.stdout.is_empty(), "{verb:?}");
+            assert_eq!(ours.stdout, theirs.stdout, "{verb:?}");
+        }
+    }
+    assert!(
+        machine
+            .run(&["deployment", "list"])
+            .stdout
+            .contains("D1GROUP")
+    );
 }
 
 #[test]
@@ -230,7 +309,7 @@ fn settings_are_shown_with_their_origin_and_without_secrets() {
             "app:\n  name: Sky\ndb:\n  password: hunter2\n",
         )
         .variable("NIMBUS_DB_PORT", "6543")
-        .variable("PULUMI_ACCESS_TOKEN", "pul-token");
+        .variable("NIMBUS_JWT_SECRET", "jwt-secret");
     let ran = machine.run(&["config", "show", "--origin", "--log-level", "warn"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     let chosen: Vec<&str> = ran
@@ -239,11 +318,11 @@ fn settings_are_shown_with_their_origin_and_without_secrets() {
         .filter(|line| !line.ends_with("default"))
         .collect();
     insta::assert_snapshot!(chosen.join("\n"), @"
-    app.name                          Sky                        config/nimbus.yaml:2
-    db.port                           6543                       NIMBUS_DB_PORT
-    db.password                       [secret]                   config/nimbus.yaml:4
-    pulumi.access_token               [secret]                   PULUMI_ACCESS_TOKEN
-    logging.level                     WARN                       --log-level
+    app.name                        Sky                        config/nimbus.yaml:2
+    db.port                         6543                       NIMBUS_DB_PORT
+    db.password                     [secret]                   config/nimbus.yaml:4
+    auth.jwt_secret                 [secret]                   NIMBUS_JWT_SECRET
+    logging.level                   WARN                       --log-level
     ");
     let plain = machine.run(&["config", "show"]).stdout;
     assert!(
@@ -254,7 +333,7 @@ fn settings_are_shown_with_their_origin_and_without_secrets() {
     let ran = machine.run(&["config", "show", "--json"]);
     let document = ran.json();
     valid_against("config-show-v1", &document);
-    assert!(!ran.stdout.contains("hunter2") && !ran.stdout.contains("pul-token"));
+    assert!(!ran.stdout.contains("hunter2") && !ran.stdout.contains("jwt-secret"));
     let settings = document["settings"].as_array().unwrap();
     let port = settings
         .iter()

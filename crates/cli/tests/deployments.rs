@@ -273,7 +273,7 @@ fn a_file_and_an_interview_give_the_same_manifest_as_flags() {
     let by_interview = StackSite::new();
     by_interview
         .command(&["init", "--interactive"])
-        .write_stdin("D1BRV40\nCompany-A\necommerce\nx.example\nsmall\n\n\n111111111111\n\n\nn\n")
+        .write_stdin("D1BRV40\nCompany-A\necommerce\nx.example\nsmall\n\n111111111111\n\nn\n")
         .assert()
         .success();
     let without_time = |place: &StackSite| {
@@ -281,6 +281,10 @@ fn a_file_and_an_interview_give_the_same_manifest_as_flags() {
         let lines = text.lines().filter(|line| !line.contains("createdAt"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
+    let manifest = by_flags.manifest();
+    for given in ["x.example", "111111111111", "Company-A", "ecommerce"] {
+        assert!(manifest.contains(given), "{given}: {manifest}");
+    }
     assert_eq!(without_time(&by_flags), without_time(&by_file));
     assert_eq!(without_time(&by_flags), without_time(&by_interview));
 }
@@ -301,6 +305,13 @@ fn an_environment_is_switched_without_touching_the_rest_of_the_manifest() {
         .filter(|(a, b)| a != b)
         .collect();
     assert_eq!(changed, [("      enabled: false", "      enabled: true")]);
+    let listed = |name: &str| {
+        let report = place.json(&["list-environments", "D1BRV40"]);
+        let environments = report["environments"].as_array().unwrap().clone();
+        let one = environments.into_iter().find(|one| one["name"] == name);
+        one.unwrap()["enabled"].clone()
+    };
+    assert_eq!((listed("dev"), listed("prod")), (true.into(), true.into()));
     assert_eq!(place.run(&["enable-environment", "D1BRV40", "stage"]).0, 3);
     assert!(
         place
@@ -309,6 +320,7 @@ fn an_environment_is_switched_without_touching_the_rest_of_the_manifest() {
     );
     place.run(&["disable-environment", "D1BRV40", "prod"]);
     assert_eq!(place.manifest(), before);
+    assert_eq!((listed("dev"), listed("prod")), (true.into(), false.into()));
 }
 
 #[test]
@@ -337,6 +349,15 @@ fn validation_names_every_problem_and_ends_with_its_own_code() {
             .0,
         0
     );
+    let (code, stdout) = place.run(&[
+        "validate-stack",
+        "D1BRV40",
+        "security",
+        "--environment",
+        "dev",
+    ]);
+    assert_eq!(code, 2, "{stdout}");
+    assert!(stdout.contains("vpcIdd"), "{stdout}");
     let report = place.json(&["validate", "D1BRV40"]);
     assert_eq!(report["valid"], false);
 }
@@ -351,9 +372,40 @@ fn the_graph_has_four_forms() {
         "Layer 1\n  dns\n  network\nLayer 2\n  security  ← network\n"
     );
     let form = |form: &str| place.run(&["graph", "D1BRV40", "--format", form]).1;
-    assert!(form("mermaid").contains("network --> security"));
+    // Ids of its own, for a stack may be called like a word of Mermaid's.
+    let mermaid = form("mermaid");
+    for line in ["n2[\"network\"]", "n3[\"security\"]", "n2 --> n3"] {
+        assert!(mermaid.contains(line), "{line}: {mermaid}");
+    }
     assert!(form("dot").contains("\"network\" -> \"security\";"));
-    assert!(form("svg").starts_with("<svg"));
+    let svg = form("svg");
+    assert!(svg.starts_with("<svg"));
+    assert_eq!(
+        svg.matches("marker-end=\"url(#arrow)\"").count(),
+        1,
+        "{svg}"
+    );
+}
+
+/// Environments have any names: which one a picture shows by default is the manifest's order.
+#[test]
+fn the_graph_is_of_the_manifests_first_environment() {
+    let place = StackSite::new();
+    let manifest = "apiVersion: nimbus/v1\nkind: DeploymentManifest\n\
+        metadata: {deploymentId: D1QA, organization: o, project: p, template: small}\nspec:\n\
+        \x20 environments:\n\
+        \x20   qa: {enabled: true, account: '111111111111', region: eu-west-1}\n\
+        \x20   live: {enabled: true, account: '222222222222', region: eu-west-1}\n\
+        \x20 stacks:\n\
+        \x20   dns: {enabled: true, config: {qa: {x: '{{RUNTIME:network:vpcId}}'}}}\n\
+        \x20   network: {enabled: true}\n";
+    place.write("cloud/deploy/D1QA-o-p/Deployment_Manifest.yaml", manifest);
+    let (code, first) = place.run(&["graph", "D1QA"]);
+    assert_eq!(code, 0, "{first}");
+    assert!(first.contains("dns  ← network"), "{first}");
+    let (code, other) = place.run(&["graph", "D1QA", "--environment", "live"]);
+    assert_eq!(code, 0, "{other}");
+    assert!(!other.contains("← network"), "{other}");
 }
 
 #[test]
@@ -366,6 +418,12 @@ fn unknown_things_are_answered_with_what_there_is() {
     );
     assert_eq!(place.run(&["validate", "DNOPE"]).0, 3);
     assert_eq!(place.run(&["validate-template", "small"]).0, 0);
+    let small = "cloud/tools/templates/default/small.yaml";
+    let text = fs::read_to_string(place.path(small)).unwrap();
+    place.write(small, &text.replace("dns: ,", "dns: , sdn: ,"));
+    assert_eq!(place.run(&["validate-template", "small"]).0, 2);
+    let told = place.stderr(&["validate-template", "small"]);
+    assert!(told.contains("sdn"), "{told}");
     let elsewhere = TempDir::new().unwrap();
     let mut command = Command::cargo_bin("nimbus").unwrap();
     let output = command

@@ -103,6 +103,23 @@ fn valid(document: &Value) {
 }
 
 #[test]
+fn a_variable_that_nothing_reads_is_said_to_be_without_effect() {
+    assert!(!Machine::new().checks().1.contains_key("unused"));
+    let machine = Machine::new()
+        .variable("NIMBUS_SMTP_HOST", "mail.example")
+        .variable("NIMBUS_S3_BUCKET", "states");
+    let checks = machine.checks().1;
+    let unused = &checks["unused"];
+    assert_eq!(unused["state"], "warning", "{unused}");
+    let detail = unused["detail"].as_str().unwrap();
+    assert_eq!(detail, "not used: NIMBUS_S3_BUCKET, NIMBUS_SMTP_HOST");
+    assert!(
+        !checks.contains_key("variables"),
+        "its name is not misspelled: {checks:?}"
+    );
+}
+
+#[test]
 fn a_bare_machine_lists_everything_that_is_missing_with_a_fix() {
     let (code, checks) = Machine::new().checks();
     assert_eq!(code, 0, "nothing that every command needs is missing");
@@ -135,7 +152,7 @@ fn a_bare_machine_lists_everything_that_is_missing_with_a_fix() {
 #[test]
 fn versions_are_read_and_old_ones_refused() {
     let machine = Machine::new()
-        .program("node", "v18.19.0")
+        .program("node", "v20.19.0")
         .program("npm", "10.2.3");
     let (_, checks) = machine.checks();
     assert_eq!(checks["node"]["state"], "failed");
@@ -143,7 +160,7 @@ fn versions_are_read_and_old_ones_refused() {
         checks["node"]["detail"]
             .as_str()
             .unwrap()
-            .contains("older than 20.0")
+            .contains("older than 22.0")
     );
     assert_eq!(checks["npm"]["state"], "ok");
     assert!(

@@ -4,6 +4,8 @@
 
 use clap::Subcommand;
 
+use super::admin::catalog::{self, CatalogCommand};
+use super::admin::zone::{self, ZoneCommand};
 use super::{NimbusCommand, deployment, registration, template};
 
 /// Verbs of `nimbus deployment`.
@@ -55,6 +57,14 @@ pub(crate) enum EnvironmentGroup {
     Disable(deployment::environments::SwitchArgs),
     /// Show or record what an environment needs before the next one follows (gate)
     Gate(deployment::gate::GateArgs),
+    /// List environments in landing zones of a server (zone environments)
+    Zones(zone::ZoneListArgs),
+    /// Show an environment in a landing zone (zone environment)
+    Show(zone::ZoneEnvironmentArgs),
+    /// Make an environment in a landing zone (zone create-environment)
+    Create(zone::NewEnvironmentArgs),
+    /// Destroy and remove an environment in a landing zone (zone delete-environment)
+    Delete(zone::ZoneEnvironmentArgs),
 }
 
 /// Verbs of `nimbus template`.
@@ -98,6 +108,24 @@ pub(crate) enum ComponentGroup {
     Deploy(deployment::run::DeployStackArgs),
     /// Delete what one stack of an environment has (destroy-stack)
     Destroy(deployment::run::DestroyStackArgs),
+    /// Publish the components of a folder or a repository on a server (catalog import)
+    Import(catalog::ImportArgs),
+    /// List the components of a server's catalog (catalog list)
+    Catalog(catalog::CatalogListArgs),
+    /// Show a component of the catalog (catalog show)
+    Show(catalog::ComponentNameArgs),
+    /// Publish a component's draft as a version (catalog publish)
+    Publish(catalog::PublishArgs),
+    /// List versions of a component (catalog versions)
+    Versions(catalog::ComponentNameArgs),
+    /// Show what is different between two versions (catalog diff)
+    Diff(catalog::CompareArgs),
+    /// Say that a version should not be used any more (catalog deprecate)
+    Deprecate(catalog::DeprecateArgs),
+    /// Take a component out of the catalog (catalog remove)
+    Remove(catalog::ComponentNameArgs),
+    /// List where a component is deployed (catalog instances)
+    Instances(catalog::ComponentNameArgs),
 }
 
 /// Groups whose verbs stand for other commands; the reference describes those.
@@ -129,6 +157,10 @@ impl NimbusCommand {
                 EnvironmentGroup::Enable(args) => Self::EnableEnvironment(args),
                 EnvironmentGroup::Disable(args) => Self::DisableEnvironment(args),
                 EnvironmentGroup::Gate(args) => Self::Gate(args),
+                EnvironmentGroup::Zones(args) => Self::Zone(ZoneCommand::Environments(args)),
+                EnvironmentGroup::Show(args) => Self::Zone(ZoneCommand::Environment(args)),
+                EnvironmentGroup::Create(args) => Self::Zone(ZoneCommand::CreateEnvironment(args)),
+                EnvironmentGroup::Delete(args) => Self::Zone(ZoneCommand::DeleteEnvironment(args)),
             },
             Self::Template(group) => match group {
                 TemplateGroup::List(args) => Self::ListTemplates(args),
@@ -148,6 +180,15 @@ impl NimbusCommand {
                 ComponentGroup::Validate(args) => Self::ValidateStack(args),
                 ComponentGroup::Deploy(args) => Self::DeployStack(args),
                 ComponentGroup::Destroy(args) => Self::DestroyStack(args),
+                ComponentGroup::Import(args) => Self::Catalog(CatalogCommand::Import(args)),
+                ComponentGroup::Catalog(args) => Self::Catalog(CatalogCommand::List(args)),
+                ComponentGroup::Show(args) => Self::Catalog(CatalogCommand::Show(args)),
+                ComponentGroup::Publish(args) => Self::Catalog(CatalogCommand::Publish(args)),
+                ComponentGroup::Versions(args) => Self::Catalog(CatalogCommand::Versions(args)),
+                ComponentGroup::Diff(args) => Self::Catalog(CatalogCommand::Diff(args)),
+                ComponentGroup::Deprecate(args) => Self::Catalog(CatalogCommand::Deprecate(args)),
+                ComponentGroup::Remove(args) => Self::Catalog(CatalogCommand::Remove(args)),
+                ComponentGroup::Instances(args) => Self::Catalog(CatalogCommand::Instances(args)),
             },
             other => other,
         }

@@ -2,8 +2,8 @@
 //!
 //! To add one: write `commands/<verb>.rs` (or `commands/<noun>/<verb>.rs`) with a struct that derives
 //! `clap::Args` and `pub(crate) async fn run(args, context: &CommandContext) -> Result<CommandOutcome>`;
-//! add a variant and an arm below; name it in a group of `args::GROUPS`; run `cargo xtask tidy --bless`.
-//! CONTRIBUTING has the whole list.
+//! add a variant and an arm below and its weight in `weight.rs`; name it in a group of `args::GROUPS`; run
+//! `cargo xtask tidy --bless`. CONTRIBUTING has the whole list.
 //!
 //! A command prints its result once, through
 //! [`CommandOutput::result`](crate::output::CommandOutput::result), as a `Report` that has a text form
@@ -32,9 +32,11 @@ mod template;
 mod trace;
 mod validation;
 mod values;
+mod weight;
 mod workspace;
 
 use clap::Subcommand;
+use nimbus_config::{DirectoryOwner, FlagValue};
 use nimbus_core::Result;
 
 use crate::context::CommandContext;
@@ -87,6 +89,7 @@ pub(crate) use state::{
 pub(crate) use template::TemplateReport;
 pub(crate) use validation::aws::AwsReport;
 pub(crate) use validation::pulumi::PulumiReport;
+pub(crate) use weight::Weight;
 pub(crate) use workspace::{WorkspaceBackupReport, WorkspaceRestoreReport};
 
 #[derive(Debug, Subcommand)]
@@ -255,12 +258,32 @@ pub(crate) enum NimbusCommand {
     User(admin::user::UserArgs),
     /// Manage groups and their members
     Group(admin::group::GroupArgs),
+    /// See and configure resolvers, and what they have leased
+    Resolver(admin::resolver::ResolverArgs),
+    /// Manage pools of addresses
+    Ipam(admin::ipam::IpamArgs),
+    /// Manage how resources are named
+    Naming(admin::naming::NamingArgs),
+    /// Manage the catalog of images
+    Image(admin::image::ImageArgs),
     /// Manage roles, and say why somebody may or may not
     Role(admin::role::RoleArgs),
     /// Manage API keys
     Key(admin::key::KeyArgs),
     /// Read, export and verify the audit trail
     Audit(admin::audit::AuditArgs),
+    /// List, import, publish, compare and deprecate components of a server's catalog
+    #[command(subcommand)]
+    Catalog(admin::catalog::CatalogCommand),
+    /// Set what tenants may do with components
+    Rule(admin::rule::RuleArgs),
+    /// Make, publish and use landing zones
+    #[command(subcommand)]
+    Zone(admin::zone::ZoneCommand),
+    /// List runs that wait for approval, and decide on them
+    Approve(admin::approve::ApproveArgs),
+    /// List what a server told you in person, and note what you have read
+    Notification(admin::notification::NotificationArgs),
     /// Explain an error code
     Explain(explain::ExplainArgs),
     /// Print a completion script for a shell
@@ -270,15 +293,6 @@ pub(crate) enum NimbusCommand {
     /// Write the reference documents of this repository
     #[command(hide = true)]
     InternalDocs(internal_docs::InternalDocsArgs),
-}
-
-/// How much machinery a command needs before it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
-    /// One thread, no log; settings only if it asks. Works even when the settings are wrong.
-    Light,
-    /// Settings, log, traces and worker threads.
-    Heavy,
 }
 
 impl NimbusCommand {
@@ -305,90 +319,26 @@ impl NimbusCommand {
         }
     }
 
-    pub(crate) fn weight(&self) -> Weight {
+    /// The mode of the sandbox that was given to it.
+    pub(crate) fn sandbox_flag(&self) -> Option<FlagValue> {
+        let sandbox = match self {
+            Self::Program(command) => command.sandbox(),
+            Self::Sandbox(command) => Some(command.sandbox()),
+            _ => None,
+        };
+        sandbox.and_then(program::SandboxArgs::flag)
+    }
+
+    /// A server is started by its operator, where its operator keeps its settings; every other command may
+    /// be given somebody else's folder.
+    pub(crate) fn directory_owner(&self) -> DirectoryOwner {
         match self {
-            Self::Config(_)
-            | Self::Up(_)
+            Self::Up(_)
             | Self::MigrateDatabase(_)
             | Self::Backup(_)
             | Self::Restore(_)
-            | Self::Recover(_)
-            | Self::Plugin(_)
-            | Self::Program(_)
-            | Self::Stack(_)
-            | Self::State(_)
-            | Self::Adopt(_)
-            | Self::Deploy(_)
-            | Self::Preview(_)
-            | Self::Destroy(_)
-            | Self::Decommission(_)
-            | Self::DeployStack(_)
-            | Self::DestroyStack(_)
-            | Self::Refresh(_)
-            | Self::ExportState(_)
-            | Self::DiscoverResources(_)
-            | Self::MigrateStackNaming(_)
-            | Self::MigrateUndo(_)
-            | Self::Resume(_)
-            | Self::Rollback(_)
-            | Self::ValidateAws(_)
-            | Self::Why(_) => Weight::Heavy,
-            Self::Doctor(_)
-            | Self::Sandbox(_)
-            | Self::Setup(_)
-            | Self::Login(_)
-            | Self::Logout(_)
-            | Self::Tenant(_)
-            | Self::User(_)
-            | Self::Group(_)
-            | Self::Role(_)
-            | Self::Key(_)
-            | Self::Audit(_)
-            | Self::Explain(_)
-            | Self::StackConfig(_)
-            | Self::New(_)
-            | Self::Init(_)
-            | Self::Secret(_)
-            | Self::List(_)
-            | Self::Status(_)
-            | Self::Logs(_)
-            | Self::Latencies(_)
-            | Self::Locks(_)
-            | Self::Unlock(_)
-            | Self::Gate(_)
-            | Self::Runs(_)
-            | Self::Workspace(_)
-            | Self::Validate(_)
-            | Self::ValidateStack(_)
-            | Self::ValidateDependencies(_)
-            | Self::Graph(_)
-            | Self::EnableEnvironment(_)
-            | Self::DisableEnvironment(_)
-            | Self::ListEnvironments(_)
-            | Self::ListTemplates(_)
-            | Self::ShowTemplate(_)
-            | Self::ValidateTemplate(_)
-            | Self::ListStacks(_)
-            | Self::Discover(_)
-            | Self::NewStack(_)
-            | Self::RegisterStack(_)
-            | Self::UpdateStack(_)
-            | Self::UnregisterStack(_)
-            | Self::RegisterAllStacks(_)
-            | Self::CreateTemplate(_)
-            | Self::UpdateTemplate(_)
-            | Self::Rotate(_)
-            | Self::Migrate(_)
-            | Self::MigrateEnvironmentNames(_)
-            | Self::MigrateStackScripts(_)
-            | Self::ValidatePulumi(_)
-            | Self::Completions(_)
-            | Self::Man(_)
-            | Self::InternalDocs(_) => Weight::Light,
-            // They have become what they stand for.
-            Self::Deployment(_) | Self::Environment(_) | Self::Template(_) | Self::Component(_) => {
-                Weight::Light
-            }
+            | Self::Recover(_) => DirectoryOwner::Operator,
+            _ => DirectoryOwner::Project,
         }
     }
 
@@ -479,9 +429,18 @@ impl NimbusCommand {
             Self::Tenant(args) => admin::tenant::run(args, context).await,
             Self::User(args) => admin::user::run(args, context).await,
             Self::Group(args) => admin::group::run(args, context).await,
+            Self::Resolver(args) => admin::resolver::run(args, context).await,
+            Self::Ipam(args) => admin::ipam::run(args, context).await,
+            Self::Naming(args) => admin::naming::run(args, context).await,
+            Self::Image(args) => admin::image::run(args, context).await,
             Self::Role(args) => admin::role::run(args, context).await,
             Self::Key(args) => admin::key::run(args, context).await,
             Self::Audit(args) => admin::audit::run(args, context).await,
+            Self::Catalog(command) => Box::pin(admin::catalog::run(command, context)).await,
+            Self::Rule(args) => admin::rule::run(args, context).await,
+            Self::Zone(command) => Box::pin(admin::zone::run(command, context)).await,
+            Self::Approve(args) => Box::pin(admin::approve::run(args, context)).await,
+            Self::Notification(args) => admin::notification::run(args, context).await,
             Self::Explain(args) => explain::run(args, context).await,
             Self::Completions(args) => completions::run(args, context).await,
             Self::Man(args) => man::run(args, context).await,

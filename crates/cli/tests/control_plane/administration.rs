@@ -11,6 +11,31 @@ fn items(list: &Value) -> &Vec<Value> {
         .unwrap_or_else(|| panic!("{list}"))
 }
 
+/// Pools, names and images of a tenant.
+fn resolvers(site: &Site) {
+    let ask = |line: &str| {
+        let words: Vec<&str> = line.split(' ').chain(["--tenant", "acme"]).collect();
+        site.ask(&words)
+    };
+    ask("ipam create corp 10.0.0.0/16");
+    ask("ipam create hosts 10.0.0.0/24 --parent corp --addresses");
+    ask("ipam reserve corp 10.0.1.0/24");
+    let shown = ask("ipam show corp");
+    assert_eq!(shown["data"]["usage"]["free"], "65024", "{shown}");
+    assert_eq!(items(&ask("ipam list")).len(), 2);
+    ask("resolver configure ipam --set pool=corp --set prefix_length=24");
+    ask("resolver configure ipam --set address_pool=hosts");
+    ask("naming pattern {env}-{type}-{seq:03d} --environment prod");
+    let set = ask("resolver config");
+    let ipam = serde_json::json!({"pool": "corp", "prefix_length": 24, "address_pool": "hosts"});
+    assert_eq!(items(&set)[0]["config"], ipam, "what is not named stays");
+    assert_eq!(items(&set)[1]["environment"], "prod");
+    ask("image set aws debian 12 ami-1 --deprecated --replaced-by 13");
+    assert_eq!(items(&ask("image list"))[0]["replaced_by"], "13");
+    assert_eq!(items(&ask("resolver list")).len(), 4);
+    assert!(items(&ask("ipam leases --pool corp")).is_empty());
+}
+
 #[test]
 fn tenants_people_roles_keys_and_the_trail_are_administered() {
     let site = Site::new(&tool_or_skip!(Tool::Postgres));
@@ -100,6 +125,7 @@ fn tenants_people_roles_keys_and_the_trail_are_administered() {
     let night = explain("2026-06-01T23:00:00Z");
     assert!(night.contains("condition is not met"), "{night}");
 
+    resolvers(&site);
     site.ask(&[
         "user",
         "create-service",

@@ -6,6 +6,7 @@ use nimbus_test_tools::{Tool, tool_or_skip};
 use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, Site, Up, body_of, request};
+use crate::unit_states;
 
 /// A server, and somebody who is signed in at it.
 pub(crate) struct ApiCaller {
@@ -196,6 +197,20 @@ fn a_deployment_is_made_deployed_skipped_and_gone_on_with_after_a_kill() {
     assert_eq!(ended["result"], "succeeded", "{ended} {events:?}");
     assert_eq!(statuses(&events, "first"), ["skipped"]);
 
+    // What they came to is counted: two runs, a stack that ran and one that was skipped in each, and its resource.
+    let (status, counted) = request(&server.address(), "GET", "/metrics", "", "");
+    assert_eq!(status, 200, "{counted}");
+    for line in [
+        r#"nimbus_runs_total{action="deploy",result="succeeded"} 2"#,
+        r#"nimbus_units_total{status="succeeded"} 2"#,
+        r#"nimbus_units_total{status="skipped"} 2"#,
+        r#"nimbus_unit_duration_seconds_count{stack="other"} 2"#,
+        r#"nimbus_resource_operations_total{operation="create",outcome="done"} "#,
+    ] {
+        assert!(counted.contains(line), "{line}\n{counted}");
+    }
+    assert!(!counted.contains("stack=\"first\""), "{counted}");
+
     // A program that takes its time is at it when the server is killed.
     let (status, changed) = caller.ask(
         "PUT",
@@ -233,7 +248,11 @@ fn a_deployment_is_made_deployed_skipped_and_gone_on_with_after_a_kill() {
     assert_eq!(server.stop(), 0);
 }
 
-fn slow_down(caller: &ApiCaller, name: &str, milliseconds: u32, size: u32) {
+pub(crate) fn slow_down(caller: &ApiCaller, name: &str, milliseconds: u32, size: u32) {
+    put_program(caller, name, &program(milliseconds), size);
+}
+
+fn put_program(caller: &ApiCaller, name: &str, source: &str, size: u32) {
     let (status, changed) = caller.ask(
         "PUT",
         &format!("/stacks/{name}"),
@@ -243,7 +262,7 @@ fn slow_down(caller: &ApiCaller, name: &str, milliseconds: u32, size: u32) {
             "files": {
                 "src/Pulumi.yaml": format!("name: {name}\nruntime: nodejs\ndescription: {name}\n"),
                 "src/package.json": "{\"main\":\"index.js\"}\n",
-                "src/index.js": program(milliseconds),
+                "src/index.js": source,
             },
         }),
     );
@@ -282,8 +301,62 @@ fn runs_are_previewed_paused_cancelled_rolled_back_and_destroyed() {
             .iter()
             .any(|event| event["event"] == "resource" && event["status"] == "done")
     );
-    assert_eq!(caller.finish(&act("deploy")).0["result"], "succeeded");
 
+    // A deploy does what that preview showed. Once it is done the plan is of another state, and does nothing.
+    let held = |plan: &Value| {
+        let mut body = rehearse.clone();
+        body["plan"] = plan["id"].clone();
+        body
+    };
+    let deploy = |plan: &Value| caller.post("/deployments/D1ACTS/deploy", &held(plan));
+    let (done, events) = caller.finish(&deploy(&preview));
+    assert_eq!(
+        (&done["result"], &done["plan"]),
+        (&json!("succeeded"), &preview["id"]),
+        "{done} {events:?}"
+    );
+    let (late, events) = caller.finish(&deploy(&preview));
+    assert_eq!(late["problem"]["code"], "NIM-0601", "{late}");
+    assert!(
+        !events.iter().any(|event| event["event"] == "resource"),
+        "{events:?}"
+    );
+    // What is no preview of this environment seals nothing.
+    let nobodys = json!({"id": "00000000-0000-4000-8000-000000000000"});
+    for body in [held(&done), held(&nobodys), held(&json!({"id": "x"}))] {
+        let (status, answer) = caller.ask("POST", "/deployments/D1ACTS/deploy", "", &body);
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer.contains("\"plan\""), "{answer}");
+    }
+    let (status, answer) = caller.ask("POST", "/deployments/D1ACTS/destroy", "", &held(&preview));
+    assert_eq!(status, 400, "{answer}");
+
+    // What is only a warning and what fails are told apart, each when it happens.
+    let broken = "const pulumi = require('@pulumi/pulumi');
+pulumi.log.warn('this is old');
+new pulumi.CustomResource('demo:index:Thing', 'thing', { size: '1' });
+throw new Error('and this is broken');
+";
+    put_program(&caller, "first", broken, 1);
+    let failing = act("deploy");
+    let (ended, events) = caller.finish(&failing);
+    assert_ne!(ended["result"], "succeeded", "{ended} {events:?}");
+    let path = format!("/runs/{}/events", failing["id"].as_str().unwrap());
+    let page = caller.get(&path);
+    let items = page["items"].as_array().unwrap();
+    let place = |kind: &str, text: &str| {
+        let said = |item: &Value| item["kind"] == kind && item.to_string().contains(text);
+        items.iter().position(said)
+    };
+    let (warned, failed) = (
+        place("warning", "this is old"),
+        place("error_occurred", "and this is broken"),
+    );
+    assert!(warned.is_some() && failed.is_some(), "{items:?}");
+    assert!(
+        warned < failed && failed < Some(items.len() - 1),
+        "{items:?}"
+    );
     // A run that is at work is paused between two steps; one that waits for it is cancelled, or paused and gone on with.
     slow_down(&caller, "first", 2000, 2);
     let busy = act("deploy");
@@ -295,6 +368,7 @@ fn runs_are_previewed_paused_cancelled_rolled_back_and_destroyed() {
         (&unwanted["position"], &later["position"]),
         (&json!(0), &json!(1))
     );
+    unit_states::is_refused_while_a_run_is_open(&caller);
     assert_eq!(signal(&unwanted, "cancel")["result"], "cancelled");
     assert_eq!(signal(&later, "pause")["status"], "paused");
     assert_eq!(signal(&busy, "pause")["wish"], "pause");
@@ -319,6 +393,15 @@ fn runs_are_previewed_paused_cancelled_rolled_back_and_destroyed() {
     let state = caller.get(&format!("/deployments/D1ACTS/state?{query}"));
     let units = state["units"].as_array().unwrap();
     assert_eq!(units.len(), 2, "{state}");
+    for unit in units {
+        let made = unit["resources"].as_array().unwrap().iter();
+        let mut made = made.filter(|one| one["type"] == "demo:index:Thing");
+        let thing = made.next().unwrap_or_else(|| panic!("{unit}"));
+        assert!(
+            thing["id"].as_str().is_some_and(|id| !id.is_empty()),
+            "{unit}"
+        );
+    }
     let outputs = caller.get(&format!("/deployments/D1ACTS/outputs?{query}"));
     let made = outputs["units"][units[0]["unit"].as_str().unwrap()]["first"].as_str();
     assert!(made.is_some(), "{outputs}");
@@ -327,10 +410,19 @@ fn runs_are_previewed_paused_cancelled_rolled_back_and_destroyed() {
     let export = caller.post("/deployments/D1ACTS/state/export", &wanted);
     let exported = export["units"].as_object().unwrap();
     assert_eq!(exported.len(), 2, "{export}");
-    assert!(
-        exported.values().all(|state| state["version"] == 3),
-        "{export}"
-    );
+    // The form that `pulumi stack import` reads.
+    for state in exported.values() {
+        assert_eq!(state["version"], 3, "{export}");
+        let resources = state["deployment"]["resources"].as_array().unwrap();
+        assert!(
+            resources
+                .iter()
+                .any(|one| one["type"] == "demo:index:Thing"),
+            "{export}"
+        );
+    }
+
+    unit_states::has_versions_with_differences(&caller);
 
     // Back to what was there before, and away.
     let (back, events) = caller.finish(&act("rollback"));
@@ -339,6 +431,7 @@ fn runs_are_previewed_paused_cancelled_rolled_back_and_destroyed() {
         (&json!("rollback"), &json!("succeeded")),
         "{events:?}"
     );
+    unit_states::is_mended_step_by_step(&caller);
     let (gone, events) = caller.finish(&act("destroy"));
     assert_eq!(gone["result"], "succeeded", "{gone} {events:?}");
     let deleted = |event: &&Value| event["event"] == "resource" && event["op"] == "delete";

@@ -7,14 +7,19 @@
 #![cfg(target_os = "linux")]
 
 mod administration;
+mod approvals;
 mod demo;
 mod deployments;
 mod ends;
+mod gates;
 mod hostile;
+mod notifications;
 mod outages;
 mod programs;
 mod recovery;
 mod remote;
 mod secrets;
 mod settings;
+mod several;
 mod support;
+mod unit_states;

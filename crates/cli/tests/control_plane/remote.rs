@@ -88,6 +88,7 @@ impl AdminOutput {
             (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "TIME"),
             (r"(?m)^ *\d+s ", "TIME "),
             (r"\bin \d+(\.\d+)?s\b", "in TIME"),
+            (r"~\d+ seconds", "~N seconds"),
             (r"by [^ \n]+", "by SOMEBODY"),
             (r"id=[^ ]+", "id=ID"),
             // What a terminal would act on, and where things lie: a server tells neither.
@@ -184,7 +185,20 @@ fn a_workspace_is_pushed_and_its_deployment_runs_there_as_it_does_here() {
     assert!(first.stderr.contains("Execution Plan"), "{}", first.stderr);
     let second = both.same(&with("deploy", &["--message", "once more"]), 0);
     assert!(second.stdout.contains("2 skipped"), "{}", second.stdout);
-    both.same(&with("preview", &[]), 0);
+    // What a preview showed is what is deployed, where it was made.
+    both.there(&with("preview", &["--save", "there.json"]))
+        .expect(0);
+    both.here(&with("preview", &["--save", "here.json"]))
+        .expect(0);
+    let held = |file| with("deploy", &["--plan", file, "--message", "once more"]);
+    both.there(&held("there.json")).expect(0);
+    both.here(&held("here.json")).expect(0);
+    for refused in [
+        both.there(&held("here.json")),
+        both.here(&held("there.json")),
+    ] {
+        assert!(refused.stderr.contains("NIM-0600"), "{}", refused.stderr);
+    }
     let status = both.same(&["status", ID, "--rehearse"], 0);
     assert!(status.stdout.contains("version "), "{}", status.stdout);
     let told = both.there(&["status", ID, "--rehearse", "--json"]).json();
@@ -208,6 +222,12 @@ fn a_workspace_is_pushed_and_its_deployment_runs_there_as_it_does_here() {
         failed.stdout.contains("Next: put right"),
         "{}",
         failed.stdout
+    );
+    let status = both.same(&["status", ID, "--rehearse"], 0);
+    assert!(
+        status.stdout.contains("next: put right"),
+        "{}",
+        status.stdout
     );
     put_stack(&both.site, "second", "first", &program(2));
     both.push();
@@ -250,6 +270,55 @@ fn a_workspace_is_pushed_and_its_deployment_runs_there_as_it_does_here() {
     );
     both.same(&with("rollback", &[]), 0);
     both.same(&with("destroy", &[]), 0);
+    assert_eq!(both.server.stop(), 0);
+}
+
+/// A create whose answer was lost is asked about on a server as it is on this machine, and the commands that are named lead
+/// out of it.
+#[test]
+fn a_create_that_nobody_knows_of_has_a_way_out_on_a_server_too() {
+    let postgres = tool_or_skip!(Tool::Postgres);
+    let sdk = tool_or_skip!(Tool::NodeSdk);
+    let both = Both::new(&postgres, &sdk);
+    both.push();
+    let caller = ApiCaller::new(&both.server);
+    let lost = json!({
+        "environment": "dev", "rehearsal": true, "transpile_only": true, "on_failure": "hold",
+        "orders": ["on: create, name: thing, do: lose"],
+    });
+    let run = caller.post(&format!("/deployments/{ID}/deploy"), &lost);
+    let (ended, events) = caller.finish(&run);
+    assert_eq!(ended["result"], "failed", "{ended} {events:?}");
+    let next = || {
+        let status = both.there(&["status", ID, "--rehearse", "--json"]).json();
+        status["environments"][0]["next"].clone()
+    };
+    let view = || {
+        let view = both.there(&["run", "view", ID, "--rehearse", "--json"]);
+        view.expect(0).json()["next"].clone()
+    };
+    let resume = ["resume", ID, "--environment", "dev", "--rehearse"];
+    let plain = format!("`nimbus {} --server {}`", resume.join(" "), both.address);
+    assert!(next().as_str().unwrap().contains(&plain), "{}", next());
+    let asked = both.there(&resume).expect(1);
+    assert!(
+        asked
+            .stdout
+            .contains("nobody knows whether these were created"),
+        "{}",
+        asked.stdout
+    );
+    let flag = format!("{} --forget-creates`", plain.trim_end_matches('`'));
+    assert!(next().as_str().unwrap().contains(&flag), "{}", next());
+    assert_eq!(view(), next());
+    assert!(asked.stdout.contains(&flag), "{}", asked.stdout);
+    both.there(&[&resume[..], &["--forget-creates"]].concat())
+        .expect(0);
+    assert_eq!(next(), Value::Null);
+    // Only what goes on or goes back can have something to forget.
+    let begun = json!({"environment": "dev", "rehearsal": true, "forget_creates": true});
+    let (status, refused) = caller.ask("POST", &format!("/deployments/{ID}/deploy"), "", &begun);
+    assert_eq!(status, 400, "{refused}");
     assert_eq!(both.server.stop(), 0);
 }
 
@@ -308,7 +377,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
 }
 
 /// A sign-in at another address of the same server.
-fn sign_in(site: &Site, address: &str, tenant: &str, email: &str, profile: &str) {
+pub(crate) fn sign_in(site: &Site, address: &str, tenant: &str, email: &str, profile: &str) {
     let login = [
         "login",
         "--server",
@@ -469,7 +538,7 @@ fn what_cannot_be_done_is_told_and_never_done_here() {
     );
     refused(both.there(&["doctor", "--json"]), 6, "NIM-0886");
     refused(
-        both.there(&with("deploy", &["--skip-gate", "x", "--json"])),
+        both.there(&with("deploy", &["--refresh", "--json"])),
         6,
         "NIM-0886",
     );

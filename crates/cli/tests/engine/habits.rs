@@ -115,6 +115,31 @@ fn stacks_are_made_selected_renamed_and_removed() {
 }
 
 #[test]
+fn configuration_is_set_in_secret_and_removed_by_the_usual_words() {
+    let site = Site::new();
+    unnamed(&site, &["stack", "init", "dev"]).ok();
+    unnamed(&site, &["config", "set", "greeting", "hi"]).ok();
+    unnamed(
+        &site,
+        &["config", "set", "--secret", "password", "open sesame"],
+    )
+    .ok();
+    let file = site.read("program/Pulumi.dev.yaml");
+    assert!(file.contains("secure: v1:"), "{file}");
+    assert!(!file.contains("open sesame"), "{file}");
+    let get = |key: &str| unnamed(&site, &["config", "get", key]);
+    assert_eq!(get("password").ok().stdout, "open sesame\n");
+    let both = unnamed(&site, &["stack-config", "get", "password"]).ok();
+    assert_eq!(both.stdout, "open sesame\n", "by either name");
+
+    unnamed(&site, &["config", "rm", "password"]).ok();
+    get("password").failed(3);
+    assert_eq!(get("greeting").ok().stdout, "hi\n", "the others stay");
+    let file = site.read("program/Pulumi.dev.yaml");
+    assert!(!file.contains("notes:password"), "{file}");
+}
+
+#[test]
 fn a_stack_with_resources_is_removed_only_by_force() {
     let site = three_notes();
     let refused = site.run(&["stack", "rm", "dev", "--yes"]).failed(6);

@@ -9,6 +9,7 @@
 
 mod cloud;
 mod habits;
+mod hostile_text;
 mod interruptions;
 mod policies;
 mod programs;
@@ -26,6 +27,8 @@ mod strict;
 mod strict_inputs;
 mod strict_operators;
 mod strict_plugins;
+mod strict_roots;
+mod strict_settings;
 mod support;
 mod terminal;
 #[path = "../shared/terminal.rs"]

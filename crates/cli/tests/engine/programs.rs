@@ -86,6 +86,25 @@ fn a_typescript_program_from_preview_to_destroy() {
 }
 
 #[test]
+fn a_preview_names_the_value_that_a_program_lacks() {
+    let Some(sdk) = node_sdk("a_preview_names_the_value_that_a_program_lacks") else {
+        return;
+    };
+    let site = Site::typescript(
+        &sdk,
+        "import * as pulumi from '@pulumi/pulumi';\n\
+         export const greeting = new pulumi.Config().require('greeting');\n",
+    );
+    let lacks = site.program(&["preview"]).failed(1);
+    let said = format!("{}{}", lacks.stdout, lacks.stderr);
+    for part in ["Missing required configuration variable", "notes:greeting"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    site.config(&["set", "greeting", "hi"]).ok();
+    site.program(&["preview"]).ok();
+}
+
+#[test]
 fn a_failed_step_keeps_the_others_and_the_next_run_goes_on() {
     let Some(sdk) = node_sdk("a_failed_step_keeps_the_others_and_the_next_run_goes_on") else {
         return;

@@ -1,9 +1,10 @@
 //! `nimbus sandbox audit`: an operator looks before trusting.
 
 use std::os::unix::fs::symlink;
+use std::process::Command;
 
 use crate::sandbox::{STRICT, isolates, said};
-use crate::support::Site;
+use crate::support::{Site, finish};
 
 #[test]
 fn an_operator_sees_what_a_program_could_do_without_running_it() {
@@ -46,6 +47,13 @@ fn an_operator_sees_what_a_program_could_do_without_running_it() {
     assert_eq!(report["processes"], 2);
     let variables = report["variables"].to_string();
     assert!(!variables.contains("PASSPHRASE"), "{variables}");
+    // What a program has beside its search path, and whose word the sandbox is.
+    assert!(variables.contains("PULUMI_CONFIG"), "{variables}");
+    assert!(paths("sees").contains(&"/proc".to_owned()), "{report}");
+    let chosen = report["chosen"].to_string();
+    for origin in ["--sandbox", "NIMBUS_ENGINE_SANDBOX_ROOTS"] {
+        assert!(chosen.contains(origin), "{chosen}");
+    }
     assert_eq!(report["limits"].as_array().unwrap().len(), 7);
 
     let text = site
@@ -68,4 +76,27 @@ fn an_operator_sees_what_a_program_could_do_without_running_it() {
         .run(&["sandbox", "audit", "--sandbox", "off", "--", "sh"])
         .failed(2);
     assert!(off.stderr.contains("--sandbox strict"), "{}", off.stderr);
+}
+
+/// Whoever computes last already has nothing to give up, and could not go back.
+#[test]
+fn a_sandbox_is_closed_by_whoever_is_nice_already() {
+    if !isolates("sandbox of a nice process") {
+        return;
+    }
+    let site = Site::new();
+    let usual = site.command(&["sandbox", "audit", "--sandbox", "strict", "--", "sh"]);
+    for nice in ["5", "12", "19"] {
+        let mut command = Command::new("nice");
+        command
+            .args(["-n", nice])
+            .arg(usual.get_program())
+            .args(usual.get_args())
+            .env_clear()
+            .current_dir(site.path("program"));
+        for (name, value) in usual.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        finish(command.output().unwrap()).ok();
+    }
 }

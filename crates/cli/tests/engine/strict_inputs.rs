@@ -350,6 +350,36 @@ fn a_pipe_in_place_of_a_file_does_not_keep_a_run() {
     }
 }
 
+/// Each alone, wherever it is: the run ends by itself and says which file it is.
+#[test]
+fn a_pipe_in_a_project_is_refused_by_its_name() {
+    for site in sites("pipes by name", TYPESCRIPT, PYTHON) {
+        for name in ["package.json", "tsconfig.json", "lib/pyvenv.cfg", "data"] {
+            let path = site.path(&format!("program/{name}"));
+            let before = fs::read(&path).ok();
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let _ = fs::remove_file(&path);
+            nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+            let arguments = [&["program", "preview"], &STRICT[..]].concat();
+            let mut running = site
+                .command(&arguments)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            wait_until("it ends by itself", || {
+                running.try_wait().unwrap().is_some()
+            });
+            let ran = finish(running.wait_with_output().unwrap());
+            assert_refused(&ran, path.file_name().unwrap().to_str().unwrap());
+            fs::remove_file(&path).unwrap();
+            if let Some(before) = before {
+                fs::write(&path, before).unwrap();
+            }
+        }
+    }
+}
+
 /// Asks without end, each language in its own way.
 #[test]
 fn a_program_cannot_have_the_engine_hold_without_end() {

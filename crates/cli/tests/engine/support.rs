@@ -1,12 +1,12 @@
 //! A folder with a program, a backend and a cloud made of files.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nimbus_test_tools::{Tool, compile_cache};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -46,32 +46,18 @@ impl ProgramRunOutput {
 
 /// The path of the Node SDK, or `None` after telling that the test is skipped.
 pub(crate) fn node_sdk(test: &str) -> Option<PathBuf> {
-    required("NIMBUS_TEST_NODE_SDK", "no node SDK", test)
+    Tool::NodeSdk.find_or_record_skip(test)
 }
 
 /// The interpreter of an environment with the Python SDK.
 pub(crate) fn python(test: &str) -> Option<PathBuf> {
-    required("NIMBUS_TEST_PYTHON", "no python SDK", test)
-}
-
-fn required(variable: &str, reason: &str, test: &str) -> Option<PathBuf> {
-    if let Some(value) = std::env::var_os(variable) {
-        return Some(value.into());
-    }
-    eprintln!("SKIPPED {test}: {reason} ({variable} is not set)");
-    if let Some(list) = std::env::var_os("NIMBUS_TEST_SKIPS") {
-        let mut list = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(list)
-            .unwrap();
-        writeln!(list, "{reason}\t{test}").unwrap();
-    }
-    None
+    Tool::Python.find_or_record_skip(test)
 }
 
 pub(crate) struct Site {
     folder: TempDir,
+    /// Whether its program runs without a check of its types.
+    skips_types: bool,
 }
 
 impl Site {
@@ -79,6 +65,7 @@ impl Site {
     pub(crate) fn new() -> Self {
         let site = Self {
             folder: TempDir::new().unwrap(),
+            skips_types: false,
         };
         for name in ["program", "cloud", "home"] {
             fs::create_dir(site.path(name)).unwrap();
@@ -96,9 +83,14 @@ impl Site {
         site
     }
 
-    /// The program under `fixtures/notes`, with a stack `dev` that is configured.
+    /// The program under `fixtures/notes`, with a stack `dev` that is configured. Its providers are kept
+    /// as text, so the SDK compiles it in every run; with types that takes seven seconds of processor
+    /// time, without them three. Types are the subject of other tests.
     pub(crate) fn notes(sdk: &Path) -> Self {
-        let site = Self::new();
+        let site = Self {
+            skips_types: true,
+            ..Self::new()
+        };
         let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/notes");
         for entry in fs::read_dir(fixture).unwrap() {
             let entry = entry.unwrap();
@@ -141,6 +133,10 @@ impl Site {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.path("home"))
+            .env(
+                "XDG_CACHE_HOME",
+                compile_cache(Path::new(env!("CARGO_BIN_EXE_nimbus"))),
+            )
             .env("PULUMI_BACKEND_URL", backend)
             .env("PULUMI_CONFIG_PASSPHRASE", "correct horse")
             .env("PULUMI_STACK", "dev")
@@ -148,11 +144,6 @@ impl Site {
             .env("NIMBUS_ENGINE_SANDBOX_ROOTS", shared_roots())
             .current_dir(self.path("program"))
             .stdin(Stdio::null());
-        // Compiled TypeScript is kept for all tests of one machine.
-        if let Some(cache) = std::env::var_os("XDG_CACHE_HOME").or_else(|| std::env::var_os("HOME"))
-        {
-            command.env("XDG_CACHE_HOME", PathBuf::from(cache).join(".cache"));
-        }
         command
     }
 
@@ -161,7 +152,12 @@ impl Site {
     }
 
     pub(crate) fn program(&self, arguments: &[&str]) -> ProgramRunOutput {
-        self.run(&[&["program"], arguments].concat())
+        let runs = matches!(arguments, ["up" | "preview", ..]);
+        let flags: &[&str] = match self.skips_types && runs {
+            true => &["--no-typecheck"],
+            false => &[],
+        };
+        self.run(&[&["program"], arguments, flags].concat())
     }
 
     pub(crate) fn state(&self, arguments: &[&str]) -> ProgramRunOutput {
@@ -181,7 +177,7 @@ impl Site {
     pub(crate) fn stalled_up(&self) -> Child {
         self.config(&["set", "stalls", "true"]).ok();
         let child = self
-            .command(&["program", "up", "--yes", "--skip-preview"])
+            .command(&["program", "up", "--yes", "--skip-preview", "--no-typecheck"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -79,6 +79,49 @@ fn five_stacks_that_are_half_made_are_destroyed_in_order_and_leave_nothing() {
 }
 
 #[test]
+fn a_destroy_that_stops_half_way_is_finished_by_the_next_one() {
+    let library = tool_or_skip!(Tool::Library);
+    let place = LibrarySite::new(&library, "data-platform");
+    place.every_stack("deploy", "dev", QUICK);
+    let whole = place.needs("dev");
+    // In the middle of one stack, and at the end of another: each keeps what is left in its records.
+    let orders = "orders:
+- {on: delete, name: storage-data, do: fail, message: 'BucketNotEmpty: somebody writes'}
+- {on: delete, name: database-rds-postgres, do: fail, message: 'InvalidDBInstanceState: it is backed up'}
+";
+    let file = place.path("orders.yaml");
+    fs::write(&file, orders).unwrap();
+    let destroy = [
+        "destroy",
+        ID,
+        "--environment",
+        "dev",
+        "--rehearse",
+        "--json",
+        "--yes",
+        "--orders",
+        file.to_str().unwrap(),
+    ];
+    let (code, stdout, stderr) = place.run(&destroy);
+    assert_ne!(code, 0, "{stdout}\n{stderr}");
+    let left = place.needs("dev");
+    assert!(!left.is_empty() && left.len() < whole.len());
+    for name in ["::storage-data", "::database-rds-postgres"] {
+        assert!(left.keys().any(|urn| urn.ends_with(name)), "{name} is lost");
+    }
+    // What they stand in is still there: nobody took the network away from under a database.
+    let network = |urn: &&String| urn.contains("-network-dev::");
+    assert_eq!(
+        left.keys().filter(network).count(),
+        whole.keys().filter(network).count()
+    );
+
+    place.every_stack("destroy", "dev", &["--yes"]);
+    assert_eq!(place.recorded("dev"), 0);
+    assert_eq!(place.objects("dev"), BTreeSet::new());
+}
+
+#[test]
 fn what_is_half_made_can_be_destroyed() {
     let library = tool_or_skip!(Tool::Library);
     let place = LibrarySite::new(&library, "minimal");

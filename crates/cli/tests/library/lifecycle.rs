@@ -6,6 +6,7 @@ use std::fs;
 use nimbus_test_tools::{Tool, tool_or_skip};
 
 use crate::place::{ID, LibrarySite, QUICK};
+use crate::stacks;
 use crate::steps::{ResourceSteps, STATEFUL, Statuses};
 use crate::upgrades;
 
@@ -46,6 +47,7 @@ fn everything_deploys_in_dev_and_a_change_runs_only_what_it_concerns() {
     let first = place.every_stack("deploy", "dev", QUICK);
     assert_eq!(first.with("succeeded").len(), 16, "{:?}", first.0);
     assert!(place.recorded("dev") > 250);
+    place.assert_account("dev", "111111111111");
 
     let second = place.every_stack("deploy", "dev", QUICK);
     assert_eq!(second.with("skipped").len(), 16, "{:?}", second.0);
@@ -111,6 +113,13 @@ fn deploys_and_goes_away(environment: &str) {
     let deployed = Statuses::read(&up);
     assert_eq!(deployed.with("succeeded").len(), 16, "{:?}", deployed.0);
     assert!(place.recorded(environment) > 250);
+    let account = if environment == "prod" {
+        "333333333333"
+    } else {
+        "222222222222"
+    };
+    place.assert_account(environment, account);
+    stacks::assert_outputs_are_exported_and_used(&place, environment);
     if environment == "prod" {
         fs::write(&program, second).unwrap();
         let renewed = ResourceSteps::read(&place.events("deploy", "prod", QUICK));
@@ -132,6 +141,11 @@ fn deploys_and_goes_away(environment: &str) {
         for (needed, user) in WAITS {
             up.assert_before(*needed, *user);
             down.assert_before(*user, *needed);
+        }
+        // Monitoring comes after whatever is there, and goes first.
+        for other in stacks::SIXTEEN.iter().filter(|one| **one != "monitoring") {
+            up.assert_stack_before(other, "monitoring");
+            down.assert_stack_before("monitoring", other);
         }
     }
 }

@@ -5,12 +5,14 @@
     reason = "helpers of tests fail like tests"
 )]
 
+mod databases;
 mod half_made;
 mod lifecycle;
 mod own_component;
 mod place;
 mod policies;
 mod protection;
+mod stacks;
 mod steps;
 mod templates;
 mod upgrades;

@@ -52,6 +52,28 @@ fn checks_run_after_the_deploy_with_its_outputs_and_are_recorded() {
 }
 
 #[test]
+fn an_output_that_a_stack_promises_and_does_not_have_is_warned_of() {
+    let test = "an_output_that_a_stack_promises_and_does_not_have_is_warned_of";
+    let Some(sdk) = node_sdk(test) else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    let warnings = |site: &Site| {
+        let summary = site
+            .rehearse("deploy", &["--json", "--force"])
+            .ok()
+            .summary();
+        summary["warnings"].to_string()
+    };
+    assert_eq!(warnings(&site), "[]");
+    let program = "cloud/stacks/a/src/index.js";
+    let text = fs::read_to_string(site.path(program)).unwrap();
+    site.write(program, &text.replace("exports.ids", "exports.others"));
+    let warned = warnings(&site);
+    assert!(warned.contains("a has no output ids"), "{warned}");
+}
+
+#[test]
 fn a_failed_check_fails_the_run_and_undoes_it_only_when_told() {
     let Some(sdk) = node_sdk("a_failed_check_fails_the_run_and_undoes_it_only_when_told") else {
         return;

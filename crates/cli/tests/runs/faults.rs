@@ -145,6 +145,12 @@ fn a_create_of_unknown_outcome_is_asked_about_and_not_guessed() {
     // What it names next must be another command than the one that was just tried.
     assert!(message.contains("--forget-creates"), "{summary}");
     assert!(!message.contains("looks them up"), "{summary}");
+    let open = |event: &Value| event["unit"] == "a" && event["open_creates"] == true;
+    assert!(asked.events().iter().any(open), "{}", asked.stdout);
+    assert!(
+        summary["next"].to_string().contains("--forget-creates"),
+        "{summary}"
+    );
     site.rehearse("resume", &["--json", "--forget-creates"])
         .ok();
     assert!(

@@ -50,6 +50,33 @@ fn the_duration_of_a_real_run_is_predicted_by_stack_and_in_total() {
 }
 
 #[test]
+fn the_plan_of_a_rehearsal_says_what_the_cloud_takes_and_how_that_is_known() {
+    let test = "the_plan_of_a_rehearsal_says_what_the_cloud_takes_and_how_that_is_known";
+    let Some(sdk) = node_sdk(test) else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    let template = site.path("cloud/tools/templates/config/a.yaml");
+    let text = fs::read_to_string(&template).unwrap();
+    fs::write(&template, format!("{text}estimate: {{minutes: 7}}\n")).unwrap();
+    // A program that needs no cloud.
+    site.write(
+        "cloud/stacks/a/src/index.js",
+        "exports.first = 'x';\nexports.ids = [];\n",
+    );
+    let plan = || site.rehearse("deploy", &["--force"]).ok().stderr;
+    let first = plan();
+    let said = "Estimated Time: 7 minutes in the cloud, as templates say";
+    assert!(first.contains(said), "{first}");
+    site.run(&["deploy", ID, "--environment", "dev", "--yes"])
+        .ok();
+    let second = plan();
+    let took = "Estimated Time: 1 minutes in the cloud, as it took last time";
+    assert!(second.contains(took), "{second}");
+    assert!(second.contains("Rehearsal Time: ~"), "{second}");
+}
+
+#[test]
 fn a_real_run_refuses_the_state_of_rehearsals() {
     let Some(sdk) = node_sdk("a_real_run_refuses_the_state_of_rehearsals") else {
         return;
@@ -98,6 +125,13 @@ fn what_real_runs_took_becomes_a_file_for_rehearsals() {
     let predicted = summary["prediction"]["units"]["a"]["seconds"].as_f64();
     let predicted = predicted.unwrap();
     assert!(predicted >= 1.2, "two that follow each other: {predicted}");
+
+    // Without the file the same is known: what real runs of the environment took.
+    fs::remove_dir_all(site.rehearsal("")).unwrap();
+    let told = site.rehearse("deploy", &[]).ok();
+    let text = "Predicted duration of a real run: ";
+    assert!(told.stdout.contains(text), "{}", told.stdout);
+    assert!(!told.stderr.contains("Estimated Time"), "{}", told.stderr);
 
     let example = site.run(&["latencies", "--example"]).ok().stdout;
     assert!(example.starts_with("# An example"), "{example}");

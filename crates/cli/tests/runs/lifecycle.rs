@@ -1,8 +1,10 @@
 //! Deploy, look, roll back, destroy: what is recorded and told on the way.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Stdio;
 
+use regex::Regex;
 use serde_json::Value;
 
 use crate::support::{DIAMOND, ID, Site, node_sdk, wait_until};
@@ -13,7 +15,9 @@ fn a_run_is_recorded_logged_and_told_event_by_event() {
         return;
     };
     let site = Site::new(&sdk, DIAMOND);
+    let sources = files_below(&site.path("cloud/stacks/a"));
     let first = site.rehearse("deploy", &["--json"]).ok();
+    assert_eq!(files_below(&site.path("cloud/stacks/a")), sources);
     let events = first.events();
     assert_eq!(events[0]["event"], "run");
     assert_eq!(events[0]["status"], "started");
@@ -56,6 +60,19 @@ fn a_run_is_recorded_logged_and_told_event_by_event() {
     let starts = |prefix: &str| names.iter().any(|name| name.starts_with(prefix));
     assert!(starts("deploy-dev-") && starts("a-dev-"), "{names:?}");
 
+    // Each stack has a log of its own: its resources with their ids, when they were made and how long it took.
+    let made = Regex::new(
+        r"(?m)^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?\] \[INFO\] \[[a-d]\] create demo:index:Thing [a-d]-(first|second) done id=thing-[0-9a-f]+ in \d+\.\ds$",
+    )
+    .unwrap();
+    for unit in ["a", "b", "c", "d"] {
+        let prefix = format!("{unit}-dev-");
+        let own = names.iter().filter(|name| name.starts_with(&prefix));
+        let read = |name: &String| fs::read_to_string(site.rehearsal("logs").join(name)).unwrap();
+        let text: String = own.map(read).collect();
+        assert_eq!(made.find_iter(&text).count(), 2, "{unit}: {text}");
+    }
+
     let logs = site.rehearse("logs", &["--run", "R0001"]).ok().stdout;
     assert!(
         logs.contains("[INFO] [plan] Total Stacks: 4 enabled"),
@@ -66,6 +83,12 @@ fn a_run_is_recorded_logged_and_told_event_by_event() {
         "{logs}"
     );
     assert!(logs.contains("Run R0001 ended: succeeded"), "{logs}");
+    let planned = logs.find("[plan] Total Stacks").unwrap();
+    let begun = logs.find("[INFO] [a] ").unwrap();
+    assert!(
+        planned < begun,
+        "the plan comes before anything starts: {logs}"
+    );
     let json = site
         .rehearse("logs", &["--run", "1", "--stack", "b", "--json"])
         .ok();
@@ -92,6 +115,43 @@ fn a_run_is_recorded_logged_and_told_event_by_event() {
             .all(|s| s["state"] == "deployed")
     );
     assert_eq!(status["environments"][1]["last_run"], Value::Null);
+
+    // What is deployed, as a list and as states that others can read.
+    let found = site
+        .run(&["discover-resources", ID, "--rehearse", "--json"])
+        .ok();
+    let found = found.summary()["resources"].to_string();
+    for stack in ["a", "b", "c", "d"] {
+        for name in ["first", "second"] {
+            assert!(found.contains(&format!("{stack}-{name}")), "{found}");
+        }
+    }
+    let file = ["--output", "states.json"];
+    site.rehearse("export-state", &file).ok();
+    let states = fs::read_to_string(site.path("states.json")).unwrap();
+    let states: Value = serde_json::from_str(&states).unwrap();
+    let told = site.rehearse("export-state", &["--json"]).ok().stdout;
+    for stack in ["a", "b", "c", "d"] {
+        let urn = format!("::{stack}-first\"");
+        assert!(states.to_string().contains(&urn), "{stack}: {states}");
+    }
+    assert!(told.contains("D1RUNS"), "{told}");
+    assert!(!states.to_string().contains("::zzz"), "{states}");
+}
+
+/// Paths below a folder, with their contents.
+fn files_below(folder: &std::path::Path) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).unwrap().flatten() {
+            match entry.path().is_dir() {
+                true => open.push(entry.path()),
+                false => drop(found.insert(entry.path(), fs::read(entry.path()).unwrap())),
+            }
+        }
+    }
+    found
 }
 
 #[test]
@@ -222,7 +282,7 @@ fn two_runs_at_once_are_refused_with_the_owner_or_wait() {
             .stderr
             .contains("Waiting for lock release... (timeout: 5 minutes)")
     );
-    assert!(waited.stderr.contains("skipped"), "{}", waited.stderr);
+    assert!(waited.stdout.contains("1 skipped"), "{}", waited.stdout);
     assert!(first.wait_with_output().unwrap().status.success());
 }
 
@@ -247,7 +307,9 @@ fn one_stack_is_deployed_when_its_needs_are_there() {
     let refused = one("deploy-stack", "b", &[]).with(6);
     assert_eq!(refused.summary()["error"]["code"], "NIM-0760");
     one("deploy-stack", "a", &[]).ok();
+    let before = site.resources();
     one("deploy-stack", "b", &["--preview"]).with(8);
+    assert_eq!(site.resources(), before, "a preview changes nothing");
     assert_eq!(one("deploy-stack", "b", &[]).ok().status("b"), "succeeded");
     one("deploy-stack", "b", &["--preview"]).ok();
     assert_eq!(
@@ -255,6 +317,7 @@ fn one_stack_is_deployed_when_its_needs_are_there() {
         "succeeded"
     );
     one("destroy-stack", "b", &[]).ok();
+    assert_eq!(site.resources(), before, "what is not asked for stays");
     assert!(
         site.resources()
             .iter()

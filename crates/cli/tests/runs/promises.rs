@@ -184,6 +184,33 @@ fn force_runs_every_stack_and_prod_needs_its_confirmation() {
         yes.summary()["error"]["code"],
         asked.summary()["error"]["code"]
     );
+    // So does whichever environment is the last, and the first does not.
+    let of = |environment: &'static str| {
+        [
+            "deploy",
+            ID,
+            "--environment",
+            environment,
+            "--yes",
+            "--json",
+        ]
+    };
+    let last = site.run(&of("stage")).with(6);
+    assert_eq!(
+        last.summary()["error"]["code"],
+        "NIM-0010",
+        "{}",
+        last.stdout
+    );
+    let closed = site
+        .run(&[&of("stage")[..], &["--confirm"]].concat())
+        .with(6);
+    assert_eq!(
+        closed.summary()["error"]["code"],
+        "NIM-0757",
+        "{}",
+        closed.stdout
+    );
     // Confirmed, the next question is whether there is such an environment.
     let confirmed = site.run(&[&prod[..], &["--confirm"]].concat()).with(3);
     assert!(
@@ -231,6 +258,20 @@ fn only_enabled_environments_and_sound_graphs_are_deployed() {
         !site.rehearsal(".nimbus/runs").exists(),
         "nothing was begun"
     );
+    // An error in the manifest is told once, with its place.
+    let wrong = text.replacen("size: \"1\"", "size: '{{RUNTIME:a'", 1);
+    fs::write(&manifest, wrong).unwrap();
+    let told = site.rehearse("deploy", &[]);
+    assert_ne!(told.code, 0);
+    let place = "Deployment_Manifest.yaml:";
+    assert_eq!(told.stderr.matches(place).count(), 1, "{}", told.stderr);
+    assert_eq!(
+        told.stderr.matches("explain NIM-").count(),
+        1,
+        "{}",
+        told.stderr
+    );
+    assert_eq!(told.stdout, "");
     // And at init.
     site.write(
         "cloud/tools/templates/config/a.yaml",

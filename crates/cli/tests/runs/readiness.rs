@@ -119,10 +119,50 @@ fn a_deploy_begins_when_aws_answers_or_is_not_needed() {
         );
         assert!(message.contains("123456789012"), "{message}");
     }
+    // A stack that is switched off is still taken away with somebody's credentials.
     let manifest = site.deployment("Deployment_Manifest.yaml");
     let text = fs::read_to_string(&manifest).unwrap();
+    let at = text.find("\n    b:").unwrap();
+    let off = text[at..].replacen("enabled: true", "enabled: false", 1);
+    assert_ne!(off, text[at..]);
+    fs::write(&manifest, format!("{}{off}", &text[..at])).unwrap();
+    let named = [
+        "destroy-stack",
+        ID,
+        "b",
+        "--environment",
+        "dev",
+        "--yes",
+        "--json",
+    ];
+    let refresh = ["refresh", ID, "--environment", "dev", "--yes", "--json"];
+    for command in [&named[..], &destroy, &refresh] {
+        let other = with_aws(&site, command, &moto.address());
+        let summary = other.summary();
+        assert_eq!(
+            summary["error"]["code"], "NIM-0777",
+            "{command:?}: {summary}"
+        );
+    }
     fs::write(&manifest, text.replace("111111111111", "123456789012")).unwrap();
     let ran = with_aws(&site, DEPLOY, &moto.address()).ok();
+    assert_eq!(ran.status("b"), "succeeded", "{}", ran.stdout);
+
+    // Whoever goes on with a run that was left does so in the same account.
+    let sound = site.path("cloud/stacks/b/src/index.js");
+    let program = fs::read_to_string(&sound).unwrap();
+    fs::write(&sound, "throw new Error('not yet');\n").unwrap();
+    let held = [DEPLOY, &["--on-failure", "hold"]].concat();
+    let failed = with_aws(&site, &held, &moto.address()).with(1).summary();
+    assert_eq!(failed["result"], "failed", "{failed}");
+    fs::write(&sound, program).unwrap();
+    let resume = ["resume", failed["run"].as_str().unwrap(), "--json"];
+    let elsewhere = AwsServer::start_with(&server, &[("MOTO_ACCOUNT_ID", "210987654321")]);
+    let other = with_aws(&site, &resume, &elsewhere.address());
+    let error = other.summary()["error"].clone();
+    assert_eq!(error["code"], "NIM-0777", "{}", other.stdout);
+    assert!(error["message"].to_string().contains("210987654321"));
+    let ran = with_aws(&site, &resume, &moto.address()).ok();
     assert_eq!(ran.status("b"), "succeeded", "{}", ran.stdout);
 
     // An address at which nobody answers.

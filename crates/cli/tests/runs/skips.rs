@@ -250,3 +250,50 @@ fn what_a_program_cannot_read_does_not_run_it() {
         ("succeeded".into(), "skipped".into())
     );
 }
+
+/// A lock file that members of a package workspace share counts for each with the packages that it reads.
+#[test]
+fn a_package_of_another_member_in_a_shared_lock_file_runs_nothing() {
+    let test = "a_package_of_another_member_in_a_shared_lock_file_runs_nothing";
+    let Some(sdk) = node_sdk(test) else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[]), ("b", &["a"])]);
+    let lock = |version: u32, left: &str, deep: &str| {
+        let text = serde_json::json!({"lockfileVersion": version, "packages": {
+            "": {"workspaces": ["*/src"]},
+            "a/src": {"dependencies": {"@pulumi/pulumi": "*"}},
+            "b/src": {"dependencies": {"left": "*"}},
+            "node_modules/@pulumi/pulumi": {"version": "3.0.0", "dependencies": {"deep": "*"}},
+            "node_modules/deep": {"version": deep},
+            "node_modules/left": {"version": left},
+        }});
+        site.write("cloud/stacks/package-lock.json", &text.to_string());
+    };
+    let package = r#"{"main": "index.js", "dependencies": {"left": "*"}}"#;
+    site.write("cloud/stacks/b/src/package.json", package);
+    lock(3, "1.0.0", "1.0.0");
+    deploy(&site);
+    let statuses = || {
+        let ran = deploy(&site);
+        [ran.status("a"), ran.status("b")]
+    };
+    assert_eq!(statuses(), ["skipped", "skipped"]);
+
+    lock(3, "2.0.0", "1.0.0");
+    assert!(why(&site, "a").contains("skipped"), "{}", why(&site, "a"));
+    let told = why(&site, "b");
+    assert!(told.contains("../../package-lock.json"), "{told}");
+    assert!(!told.contains("whole"), "{told}");
+    assert_eq!(statuses(), ["skipped", "succeeded"]);
+    // What both need, however deep, is both's.
+    lock(3, "2.0.0", "2.0.0");
+    assert_eq!(statuses(), ["succeeded", "succeeded"]);
+    // One that is not understood is everybody's, and says so.
+    lock(1, "2.0.0", "2.0.0");
+    let told = why(&site, "a");
+    let reason = "package-lock.json (whole: it is not of version 2 or 3)";
+    assert!(told.contains(reason), "{told}");
+    assert_eq!(statuses(), ["succeeded", "succeeded"]);
+    assert_eq!(statuses(), ["skipped", "skipped"]);
+}

@@ -141,3 +141,251 @@ fn a_source_of_a_stranger_has_nothing_else_read() {
     assert_ne!(ran.code, 0, "{said}");
     assert!(said.contains("NIM-0407"), "{said}");
 }
+
+/// Settings are looked for where a command works, and that may be the stranger's workspace; and what a
+/// recorded run says of its sandbox lies there too.
+#[test]
+fn a_workspace_does_not_bring_the_operators_settings() {
+    let test = "a_workspace_does_not_bring_the_operators_settings";
+    let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    let text = "engine:\n  sandbox: off\n  sandbox_env: AWS_SECRET_ACCESS_KEY\n";
+    for place in ["config/nimbus.yaml", "cloud/config/nimbus.yaml"] {
+        site.write(place, text);
+        let folder = site.path(place.trim_end_matches("config/nimbus.yaml"));
+        let folder = folder.display().to_string();
+        for verb in ["deploy", "preview"] {
+            let words = ["-C", &folder, verb, ID, "-e", "dev", "--rehearse"];
+            let mut command = site.command(&words);
+            command.env("NIMBUS_ENGINE_SANDBOX", "strict");
+            let ran = command.output().unwrap();
+            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert!(!ran.status.success(), "{verb}: {said}");
+            assert!(said.contains("NIM-0412"), "{verb}: {said}");
+            assert!(said.contains("sandbox_env"), "{verb}: {said}");
+        }
+        fs::remove_file(site.path(place)).unwrap();
+    }
+}
+
+/// Nimbus reads and writes in a workspace under names that can be guessed. Whoever brings the workspace brings
+/// its links.
+#[test]
+fn nothing_is_read_or_written_through_links_of_a_workspace() {
+    let test = "nothing_is_read_or_written_through_links_of_a_workspace";
+    let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
+        return;
+    };
+    let refused = |site: &Site, what: &str, put: &dyn Fn(&Path)| {
+        site.write("home/.bashrc", "own\n");
+        site.write("home/credentials", "[default]\naws_secret: hunter2: [\n");
+        put(&site.path("home"));
+        for verb in ["deploy", "preview", "validate", "status", "list"] {
+            let mut words = vec![verb];
+            words.extend((verb != "list").then_some(ID));
+            if matches!(verb, "deploy" | "preview") {
+                words.extend(["-e", "dev", "--rehearse"]);
+            }
+            let mut command = site.command(&words);
+            command.env("NIMBUS_ENGINE_SANDBOX", "strict");
+            command.env("NIMBUS_ENGINE_SANDBOX_ROOTS", &sdk);
+            let ran = command.output().unwrap();
+            let said = [ran.stdout, ran.stderr].concat();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            assert!(!ran.status.success(), "{what}, {verb}: {said}");
+            assert!(said.contains("NIM-0407"), "{what}, {verb}: {said}");
+            assert!(!said.contains("hunter2"), "{what}, {verb}: {said}");
+        }
+        let home = fs::read_dir(site.path("home")).unwrap();
+        assert_eq!(home.count(), 2, "{what}");
+        let bashrc = fs::read_to_string(site.path("home/.bashrc")).unwrap();
+        assert_eq!(bashrc, "own\n", "{what}");
+    };
+    let replace = |link: &Path, to: &Path| {
+        if link.is_dir() {
+            fs::remove_dir_all(link).unwrap();
+        } else if link.exists() {
+            fs::remove_file(link).unwrap();
+        }
+        symlink(to, link).unwrap();
+    };
+    let links = [
+        ("logs", ""),
+        ("logs/a-dev-20260102-030405.log", ".bashrc"),
+        (".nimbus", ""),
+        ("config", ""),
+        ("config/a.dev.yaml", "credentials"),
+        ("Deployment_Manifest.yaml", "credentials"),
+    ];
+    for (name, to) in links {
+        let site = Site::new(&sdk, &[("a", &[])]);
+        refused(&site, name, &|home| {
+            replace(&site.deployment(name), &home.join(to));
+        });
+    }
+    let places = [
+        "cloud/.nimbus",
+        "cloud/stacks/a",
+        "cloud/stacks/a/src",
+        "cloud/tools/templates/config/a.yaml",
+    ];
+    for place in places {
+        let site = Site::new(&sdk, &[("a", &[])]);
+        refused(&site, place, &|home| replace(&site.path(place), home));
+    }
+}
+
+/// A folder that is not there hides from the kernel where the rest of a path leads.
+#[test]
+fn a_source_does_not_lead_out_of_a_workspace_by_whatever_way() {
+    let test = "a_source_does_not_lead_out_of_a_workspace_by_whatever_way";
+    let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    fs::rename(site.path("cloud/stacks/a"), site.path("victim")).unwrap();
+    let template = "cloud/tools/templates/config/a.yaml";
+    let text = fs::read_to_string(site.path(template)).unwrap();
+    let ways = [
+        "../victim/src",
+        "deploy/x/../../../victim/src",
+        "x/y/../../../victim/src",
+        "tools/templates/config/a.yaml/../../../../../victim/src",
+    ];
+    for way in ways {
+        site.write(template, &format!("{text}source: {way}\n"));
+        for verb in ["validate", "preview", "deploy"] {
+            let mut words = vec![verb, ID];
+            if verb != "validate" {
+                words.extend(["-e", "dev", "--rehearse"]);
+            }
+            let mut command = site.command(&words);
+            command.env("NIMBUS_ENGINE_SANDBOX", "strict");
+            command.env("NIMBUS_ENGINE_SANDBOX_ROOTS", &sdk);
+            let ran = command.output().unwrap();
+            let said = [ran.stdout, ran.stderr].concat();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            assert!(!ran.status.success(), "{way}, {verb}: {said}");
+            assert!(said.contains("NIM-0407"), "{way}, {verb}: {said}");
+        }
+    }
+    // A program elsewhere in the workspace is its own.
+    fs::rename(site.path("victim"), site.path("cloud/programs")).unwrap();
+    let packages = site.path("cloud/programs/src/node_modules");
+    symlink(sdk.join("node_modules"), packages).unwrap();
+    let own = "source: tools/../programs/src\n";
+    site.write(template, &format!("{text}{own}"));
+    deploy(&site, &sdk, "strict", &[]).ok();
+}
+
+/// A workspace that every command would refuse is not made.
+#[test]
+fn a_project_elsewhere_is_adopted_with_a_root_of_the_operator() {
+    let test = "a_project_elsewhere_is_adopted_with_a_root_of_the_operator";
+    let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    site.write("legacy/Pulumi.yaml", "name: legacy\nruntime: nodejs\n");
+    site.write("legacy/Pulumi.dev.yaml", "config: {}\n");
+    site.write("legacy/index.js", "exports.first = 1;\n");
+    let strict = |words: &[&str], roots: &str| {
+        let mut command = site.command(words);
+        command.env("NIMBUS_ENGINE_SANDBOX", "strict");
+        command.env("NIMBUS_ENGINE_SANDBOX_ROOTS", roots);
+        let ran = command.output().unwrap();
+        let said = [ran.stdout, ran.stderr].concat();
+        (
+            ran.status.success(),
+            String::from_utf8_lossy(&said).into_owned(),
+        )
+    };
+    let adopt = ["adopt", "legacy", "--id", "D1ACME", "--no-state"];
+    let roots = sdk.display().to_string();
+    let (adopted, said) = strict(&adopt, &roots);
+    assert!(!adopted, "{said}");
+    assert!(said.contains("NIM-0407"), "{said}");
+    assert!(said.contains("engine.sandbox_roots"), "{said}");
+    let template = site.path("cloud/tools/templates/config/legacy.yaml");
+    assert!(!template.exists());
+    let (listed, said) = strict(&["list"], &roots);
+    assert!(listed, "{said}");
+
+    let roots = format!("{roots}:{}", site.path("legacy").display());
+    for words in [&adopt[..], &["list"]] {
+        let (done, said) = strict(words, &roots);
+        assert!(done, "{words:?}: {said}");
+    }
+    assert!(template.exists());
+}
+
+/// In a backend that others use too, the manifest does not say whose stacks are read and overwritten.
+#[test]
+fn a_manifest_does_not_say_whose_stacks_it_works_on() {
+    let test = "a_manifest_does_not_say_whose_stacks_it_works_on";
+    let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
+        return;
+    };
+    let program = |more: &str| {
+        format!(
+            "const pulumi = require('@pulumi/pulumi');\n\
+             exports.first = 'secret of somebody else';\nexports.ids = [];\n{more}"
+        )
+    };
+    let victim = Site::new(&sdk, &[("a", &[])]);
+    fs::create_dir(victim.path("shared")).unwrap();
+    let shared = format!("file://{}", victim.path("shared").display());
+    let run = |site: &Site, verb: &str, projects: &str| {
+        let own = site.path("cloud/stacks/a/src/node_modules");
+        let _ = symlink(sdk.join("node_modules"), own);
+        let mut words = vec![verb, ID, "-e", "dev", "--backend", &shared];
+        words.extend((verb != "preview").then_some("--yes"));
+        let mut command = site.command(&words);
+        command
+            .env("NIMBUS_ENGINE_SANDBOX", "strict")
+            .env("NIMBUS_ENGINE_SANDBOX_ROOTS", &sdk)
+            .env("NIMBUS_ENGINE_SANDBOX_PROJECTS", projects);
+        let ran = command.output().unwrap();
+        let said = [ran.stdout, ran.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        (ran.status.success(), said)
+    };
+    victim.write("cloud/stacks/a/src/index.js", &program(""));
+    let (deployed, said) = run(&victim, "deploy", "p");
+    assert!(deployed, "{said}");
+    let state = victim.path(&format!("shared/.pulumi/stacks/p/{ID}-a-dev.json"));
+    let before = fs::read(&state).unwrap();
+
+    // The same project, in a fresh workspace that has no records.
+    let hostile = Site::new(&sdk, &[("a", &[])]);
+    let reads = format!(
+        "const other = new pulumi.StackReference('organization/p/{ID}-a-dev');\n\
+         exports.stolen = other.getOutput('first');\n"
+    );
+    hostile.write("cloud/stacks/a/src/index.js", &program(&reads));
+    for verb in ["preview", "deploy", "refresh", "destroy"] {
+        for projects in ["none", "own"] {
+            let (ran, said) = run(&hostile, verb, projects);
+            assert!(!ran, "{verb}: {said}");
+            assert!(said.contains("NIM-0413"), "{verb}: {said}");
+            assert!(said.contains("engine.sandbox_projects"), "{verb}: {said}");
+            assert!(!said.contains("secret of somebody"), "{verb}: {said}");
+        }
+    }
+    // A project of its own, and one stack of it under the victim's names.
+    manifest(&hostile, |text| {
+        let own = text.replacen("project: p\n", "project: own\n", 1);
+        let name = format!("\n    a:\n      pulumi: {{project: p, stacks: {{dev: {ID}-a-dev}}}}\n");
+        let changed = own.replacen("\n    a:\n", &name, 1);
+        assert_ne!(changed, own, "{text}");
+        changed
+    });
+    for verb in ["preview", "deploy", "refresh", "destroy"] {
+        let (ran, said) = run(&hostile, verb, "own");
+        assert!(!ran, "{verb}: {said}");
+        assert!(said.contains("NIM-0413"), "{verb}: {said}");
+    }
+    assert_eq!(fs::read(&state).unwrap(), before);
+}

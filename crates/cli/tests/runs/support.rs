@@ -174,7 +174,13 @@ impl Site {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())
+            .env(
+                "XDG_CACHE_HOME",
+                nimbus_test_tools::compile_cache(Path::new(env!("CARGO_BIN_EXE_nimbus"))),
+            )
             .env("PULUMI_CONFIG_PASSPHRASE", "correct horse")
+            // A machine that tests run on may be an instance with an identity of its own.
+            .env("AWS_EC2_METADATA_DISABLED", "true")
             .current_dir(self.folder.path())
             .stdin(Stdio::null());
         command

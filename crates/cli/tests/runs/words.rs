@@ -12,6 +12,7 @@ static VARIES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let pattern = |text: &str| Regex::new(text).unwrap();
     vec![
         (pattern(r" *\b\d+s\b"), " Ns"),
+        (pattern(r"~\d+ seconds"), "~N seconds"),
         (pattern(r"thing-[0-9a-f]{8}"), "thing-ID"),
         (pattern(r"\d{8}-\d{6}"), "STAMP"),
         (pattern(r"\d+ files"), "N files"),
@@ -67,7 +68,9 @@ fn runs_are_told_in_these_words() {
     insta::assert_snapshot!("rollback", told(&site, &back));
     let orders = site.orders("orders: [{on: update, name: b-first, do: fail, message: no room}]\n");
     let failing = [&of("deploy")[..], &["--orders", &orders]].concat();
-    insta::assert_snapshot!("deploy_failed", told(&site, &failing));
+    let failed = told(&site, &failing);
+    assert_eq!(failed.matches("no room").count(), 1, "{failed}");
+    insta::assert_snapshot!("deploy_failed", failed);
     insta::assert_json_snapshot!("deploy_failed_json", summary(&site, &failing));
     insta::assert_snapshot!("resume", told(&site, &of("resume")));
     insta::assert_snapshot!("destroy", told(&site, &of("destroy")));

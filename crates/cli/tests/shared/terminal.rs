@@ -20,9 +20,14 @@ pub(crate) struct Session {
 impl Session {
     /// Starts what `plain` describes: its program, arguments, folder and the variables set on it.
     pub(crate) fn start(plain: &Command) -> Self {
+        Self::start_wide(plain, 100)
+    }
+
+    /// The same on a terminal with so many columns.
+    pub(crate) fn start_wide(plain: &Command, cols: u16) -> Self {
         let size = PtySize {
             rows: 30,
-            cols: 100,
+            cols,
             pixel_width: 0,
             pixel_height: 0,
         };

@@ -33,7 +33,7 @@ fn examples(sdk: &Path) -> WorkspaceSite {
     place
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().flatten() {
         let target = to.join(entry.file_name());
@@ -45,7 +45,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Every file below a folder, with its content; links are left out.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
     while let Some(next) = open.pop() {
@@ -61,7 +61,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn ok(ran: WorkspaceOutput) -> WorkspaceOutput {
+pub(crate) fn ok(ran: WorkspaceOutput) -> WorkspaceOutput {
     assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
     ran
 }
@@ -91,7 +91,7 @@ fn adopt(place: &WorkspaceSite, more: &[&str]) -> WorkspaceOutput {
     place.run(&[&usual, more].concat())
 }
 
-fn json_of(ran: &WorkspaceOutput) -> Value {
+pub(crate) fn json_of(ran: &WorkspaceOutput) -> Value {
     let last = ran.stdout.lines().last().unwrap_or_default();
     let read = serde_json::from_str(last);
     assert!(read.is_ok(), "{}\n{}", ran.stdout, ran.stderr);
@@ -362,7 +362,7 @@ fn a_secret_that_a_program_forgets_to_mark_is_in_no_file_and_no_output() {
         "--no-typecheck",
     ];
     let missing = place.run(&preview);
-    assert!(missing.stderr.contains("nimbus secret set"), "{missing:?}");
+    assert!(missing.stdout.contains("nimbus secret set"), "{missing:?}");
 
     let mut set = place.command(&["secret", "set", "D1ACME", "vault/password"]);
     set.write_stdin("hunter2-forgotten\n");
@@ -554,4 +554,96 @@ fn a_state_that_has_a_secret_in_clear_is_named() {
     let warning = "organization/vault/test has vault.password in clear";
     assert_eq!(report["warnings"], json!([warning]), "{report}");
     assert!(!report.to_string().contains("hunter2"), "{report}");
+}
+
+/// The deployment's provider can be a key management service: without it nothing runs, with it the value arrives.
+#[test]
+fn secrets_of_a_manifest_are_kept_under_a_key_of_kms() {
+    let sdk = tool_or_skip!(Tool::NodeSdk);
+    let moto = AwsServer::start(&tool_or_skip!(Tool::S3Server));
+    let ask = |operation: &str, body: &Value| {
+        let scope = "Credential=k/20260101/eu-west-1/kms/aws4_request";
+        let headers = [
+            ("X-Amz-Target", &*format!("TrentService.{operation}")),
+            ("Authorization", &*format!("AWS4-HMAC-SHA256 {scope}")),
+            ("Content-Type", "application/x-amz-json-1.1"),
+        ];
+        moto.ask("POST /", &headers, &body.to_string())
+    };
+    let made: Value = serde_json::from_str(&ask("CreateKey", &json!({}))).unwrap();
+    let id = &made["KeyMetadata"]["KeyId"];
+    ask(
+        "CreateAlias",
+        &json!({"AliasName": "alias/state", "TargetKeyId": id}),
+    );
+
+    let place = WorkspaceSite::empty();
+    place.write("vault/Pulumi.yaml", "name: vault\nruntime: nodejs\n");
+    place.write(
+        "vault/package.json",
+        r#"{"name": "vault", "main": "index.js"}"#,
+    );
+    // Put together, so that it is in no file of the project either.
+    let program = "const password = new (require('@pulumi/pulumi').Config)().require('password');\n\
+                   if (password !== ['hunter2', 'of', 'kms'].join('-')) throw new Error('another one');\n\
+                   exports.password = password;\n";
+    place.write("vault/index.js", program);
+    place.write(
+        "vault/Pulumi.test.yaml",
+        "config:\n  vault:password: later\n",
+    );
+    symlink(sdk.join("node_modules"), place.path("vault/node_modules")).unwrap();
+    ok(adopt(&place, &["vault", "--no-state"]));
+    let (before, after) = (
+        "\"vault:password\": later",
+        "\"vault:password\": {secret: vault/password}",
+    );
+    let manifest = place.read(MANIFEST);
+    assert!(manifest.contains(before), "{manifest}");
+    place.write(MANIFEST, &manifest.replace(before, after));
+
+    let with_keys = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command
+            .env("AWS_ENDPOINT_URL", moto.address())
+            .env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", "secret");
+        command
+    };
+    let url = "awskms://alias/state?region=eu-west-1";
+    let mut set = with_keys(&[
+        "secret",
+        "set",
+        "D1ACME",
+        "vault/password",
+        "--provider",
+        url,
+    ]);
+    set.write_stdin("hunter2-of-kms\n");
+    ok(place.finish(set));
+    let kept = place.read("cloud/deploy/D1ACME-organization-acme/secrets.yaml");
+    assert!(
+        kept.contains("encryptedkey: ") && kept.contains(url),
+        "{kept}"
+    );
+
+    let deploy = [
+        "deploy",
+        "D1ACME",
+        "--environment",
+        "test",
+        "--yes",
+        "--no-typecheck",
+        "--json",
+    ];
+    // The passphrase is there, and opens nothing that is under the key.
+    let refused = json_of(&place.run(&deploy));
+    let message = refused["units"][0]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("cannot be had"), "{refused}");
+    let deployed = ok(place.finish(with_keys(&deploy)));
+    assert_eq!(json_of(&deployed)["result"], "succeeded");
+    for (path, content) in files(place.root()) {
+        let text = String::from_utf8_lossy(&content);
+        assert!(!text.contains("hunter2-of-kms"), "{}", path.display());
+    }
 }

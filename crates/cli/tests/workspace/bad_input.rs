@@ -268,6 +268,11 @@ fn findings_point_at_line_and_column() {
     place.write(MANIFEST, &bad);
     let report = place.json(&["validate", "D1BRV40", "--environment", "dev"]);
     for finding in report["findings"].as_array().unwrap() {
+        // What is wrong, and what to do.
+        for said in ["title", "detail", "help"] {
+            let words = finding[said].as_str().unwrap_or_default();
+            assert!(words.len() > 5, "{said}: {finding}");
+        }
         let line = finding["place"]["line"].as_u64().unwrap() as usize;
         let column = finding["place"]["column"].as_u64().unwrap() as usize;
         let text = bad.lines().nth(line - 1).unwrap();
@@ -295,4 +300,43 @@ fn a_defaults_file_or_an_init_file_that_is_wrong_names_itself() {
         "{ran:?}"
     );
     assert_eq!(place.run(&["init", "--from-file", "nope.yaml"]).code, 7);
+}
+
+#[test]
+fn texts_of_manifests_and_templates_are_shown_on_their_line() {
+    const HOSTILE: &str = "x\u{1b}[2J\nforged  line\u{202e}";
+    const SHOWN: &str = r"x\u{1b}[2J\nforged  line\u{202e}";
+    // Files have no control characters themselves; escapes of YAML stand for them.
+    const YAML: &str = r#""x\u001b[2J\nforged  line\u202e""#;
+    let place = WorkspaceSite::with_deployment();
+    let manifest = place.read(MANIFEST);
+    // However the manifest quotes it.
+    let line = |line: &str| match line.trim_start().starts_with("template:") {
+        true => format!("  template: {YAML}\n"),
+        false => format!("{line}\n"),
+    };
+    let hostile: String = manifest.lines().map(line).collect();
+    assert!(hostile.contains(YAML), "{manifest}");
+    place.write(MANIFEST, &hostile);
+    let template = "cloud/tools/templates/config/network.yaml";
+    let described = place.read(template);
+    let described = described.replacen("description: Networks", &format!("description: {YAML}"), 1);
+    place.write(template, &described);
+
+    for command in ["list", "list-stacks"] {
+        let ran = place.run(&[command]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.stdout.contains(SHOWN), "{ran:?}");
+        assert!(!ran.stdout.contains(['\u{1b}', '\u{202e}']), "{ran:?}");
+        let mut lines = ran.stdout.lines();
+        assert!(!lines.any(|line| line.starts_with("forged")), "{ran:?}");
+    }
+    let exact = place.json(&["list"]);
+    assert_eq!(exact["deployments"][0]["template"], HOSTILE);
+    let exact = place.json(&["list-stacks"]);
+    let stacks = exact["stacks"].as_array().unwrap();
+    assert!(
+        stacks.iter().any(|stack| stack["description"] == HOSTILE),
+        "{exact}"
+    );
 }

@@ -2,6 +2,37 @@
 
 use crate::support::{MANIFEST, WorkspaceSite};
 
+/// It had 1,242 lines when every stack repeated everything for every environment.
+#[test]
+fn the_manifest_of_the_default_template_says_once_what_is_shared() {
+    let place = WorkspaceSite::empty();
+    let ran = place.run(&[
+        "init",
+        "D1ONCE",
+        "--org",
+        "Company-A",
+        "--project",
+        "ecommerce",
+        "--domain",
+        "shop.example",
+        "--account-dev",
+        "111111111111",
+    ]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let text = place.read("cloud/deploy/D1ONCE-Company-A-ecommerce/Deployment_Manifest.yaml");
+    let lines = text.lines().count();
+    assert!(lines < 800, "it has {lines} lines");
+    let (head, stacks) = text.split_once("\n  stacks:\n").unwrap();
+    for shared in ["costCenter: engineering", "team: infrastructure"] {
+        assert!(head.contains(shared), "{head}");
+        assert!(!stacks.contains(shared), "{shared} is shared");
+    }
+    for name in ["organization:", "project:", "deploymentId:", "environment:"] {
+        let again = stacks.lines().filter(|line| line.trim().starts_with(name));
+        assert_eq!(again.count(), 0, "{name} is shared");
+    }
+}
+
 #[test]
 fn the_first_init_lays_out_the_workspace_and_makes_48_config_files() {
     let place = WorkspaceSite::empty();
@@ -92,7 +123,7 @@ fn an_interview_takes_flags_as_its_defaults() {
         "--team",
         "shop",
     ]);
-    command.write_stdin("D1BRV40\n\necommerce\n\n\n\n\n\n\n\nn\n");
+    command.write_stdin("D1BRV40\n\necommerce\n\n\n\n\n\nn\n");
     let ran = place.finish(command);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(
@@ -106,16 +137,10 @@ fn an_interview_takes_flags_as_its_defaults() {
 fn questions_come_in_the_order_that_users_know() {
     let place = WorkspaceSite::new();
     let mut command = place.command(&["init", "--interactive"]);
-    command.write_stdin("D1\no\np\nx.example\nsmall\n\n\n\n\n\n\n");
+    command.write_stdin("D1\no\np\nx.example\nsmall\n\n\n\n\n");
     let ran = place.finish(command);
-    let questions: Vec<_> = ran
-        .stderr
-        .split(": ")
-        .map(str::trim)
-        .filter(|q| !q.is_empty())
-        .collect();
     assert_eq!(
-        questions,
+        questions(&ran.stderr),
         [
             "Deployment ID (leave blank for auto-generate)",
             "Organization name",
@@ -123,13 +148,121 @@ fn questions_come_in_the_order_that_users_know() {
             "Domain",
             "Template (default/minimal/microservices/data-platform) [default]",
             "Primary region [us-east-1]",
-            "Secondary region [us-west-2]",
             "AWS Account (dev)",
-            "AWS Account (stage)",
             "AWS Account (prod)",
             "Enable all stacks? [Y/n]",
         ]
     );
+}
+
+#[test]
+fn an_unknown_template_is_refused_with_a_hint_and_nothing_is_made() {
+    let place = WorkspaceSite::new();
+    let with = |template: &str| {
+        let usual = ["init", "D1", "--org", "o", "--project", "p"];
+        place.run(&[&usual[..], &["--template", template]].concat())
+    };
+    let unknown = with("smal");
+    assert_ne!(unknown.code, 0, "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("did you mean `small`?"),
+        "{unknown:?}"
+    );
+    // Found out when everything is rendered, and as late as that nothing is there.
+    let text = place.read("cloud/tools/templates/default/small.yaml");
+    let without = text.replace("  network: # first\n", "");
+    assert_ne!(text, without);
+    place.write(
+        "cloud/tools/templates/custom/broken.yaml",
+        &without.replace("name: small", "name: broken"),
+    );
+    let broken = with("broken");
+    assert_ne!(broken.code, 0, "{broken:?}");
+    assert!(broken.stderr.contains("depends on 'network'"), "{broken:?}");
+    let made = std::fs::read_dir(place.path("cloud/deploy"));
+    assert_eq!(made.into_iter().flatten().count(), 0);
+    assert_eq!(with("small").code, 0);
+    let manifest = place.read("cloud/deploy/D1-o-p/Deployment_Manifest.yaml");
+    assert!(manifest.contains("\n    web:"), "{manifest}");
+}
+
+fn questions(stderr: &str) -> Vec<&str> {
+    let all = stderr.split(": ").map(str::trim);
+    all.filter(|question| !question.is_empty()).collect()
+}
+
+#[test]
+fn nobody_is_asked_for_what_a_template_has_no_use_for() {
+    let place = WorkspaceSite::new();
+    place.write(
+        "cloud/tools/templates/custom/plain.yaml",
+        "name: plain\nenvironments: {test: {enabled: true}, live: {enabled: true}}\nstacks: {web: }\n",
+    );
+    place.write("cloud/tools/templates/config/web.yaml", "name: web\n");
+    let mut command = place.command(&["init", "--interactive", "--template", "plain"]);
+    command.write_stdin("D1\no\np\n\n\n\n");
+    let ran = place.finish(command);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        questions(&ran.stderr)[4..],
+        [
+            "Template (default/minimal/microservices/data-platform) [plain]",
+            "Enable all stacks? [Y/n]",
+        ]
+    );
+}
+
+#[test]
+fn accounts_are_given_for_environments_of_any_name() {
+    let place = WorkspaceSite::new();
+    place.write(
+        "cloud/tools/templates/custom/two.yaml",
+        "name: two\nenvironments:\n\
+         \x20 test: {enabled: true, account: '{{AWS_ACCOUNT_TEST}}'}\n\
+         \x20 eu-live: {enabled: true, account: '{{AWS_ACCOUNT_EU_LIVE}}'}\nstacks: {network: }\n",
+    );
+    let usual = [
+        "init",
+        "D1TWO",
+        "--org",
+        "o",
+        "--project",
+        "p",
+        "--template",
+        "two",
+    ];
+    let with = |more: &[&str]| place.run(&[&usual, more].concat());
+    for (wrong, why) in [
+        (&["--account", "test"][..], "is not ENV=NUMBER"),
+        (&["--account", "Test=111111111111"], "--account Test="),
+        (&["--account", "test=11"], "12 digits"),
+        (&["--account", "dev=111111111111"], "has no environment dev"),
+        (
+            &[
+                "--account",
+                "dev=111111111111",
+                "--account-dev",
+                "222222222222",
+            ],
+            "dev has two accounts",
+        ),
+    ] {
+        let ran = with(wrong);
+        assert_ne!(ran.code, 0, "{wrong:?}: {ran:?}");
+        assert!(ran.stderr.contains(why), "{wrong:?}: {ran:?}");
+    }
+    let given = [
+        "--account",
+        "test=111111111111",
+        "--account",
+        "eu-live=222222222222",
+    ];
+    let ran = with(&given);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let report = place.json(&["list-environments", "D1TWO"]);
+    let accounts: Vec<_> = report["environments"].as_array().unwrap().iter().collect();
+    assert_eq!(accounts[0]["account"], "111111111111", "{report}");
+    assert_eq!(accounts[1]["account"], "222222222222", "{report}");
 }
 
 /// Every variable that each template has, through a stack that asks for all of them.
@@ -236,6 +369,74 @@ fn every_template_variable_has_its_value_or_its_default() {
         let text = place.read(&format!("{directory}/config/{stack}.{environment}.yaml"));
         assert!(text.contains(line), "{stack} {environment} {line}: {text}");
     }
+}
+
+/// As the log has it.
+fn now() -> String {
+    let now = jiff::Timestamp::now();
+    now.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// Names of environments are the template's, and what a stack needs is looked for in all of them.
+#[test]
+fn what_an_environment_lacks_is_said_at_init_and_by_every_validation() {
+    let place = WorkspaceSite::new();
+    place.write(
+        "cloud/tools/templates/config/web.yaml",
+        "name: web\nparameters: {type: object, required: [size]}\nenvironments: {test: {size: '1'}}\n",
+    );
+    place.write(
+        "cloud/tools/templates/custom/two.yaml",
+        "name: two\nenvironments: {test: {enabled: true}, live: {enabled: true}, old: {enabled: false}}\n\
+         stacks: {web: }\n",
+    );
+    let arguments = [
+        "init",
+        "D1TWO",
+        "--org",
+        "o",
+        "--project",
+        "p",
+        "--template",
+        "two",
+    ];
+    let before = now();
+    let ran = place.run(&arguments);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let missing = "spec.stacks.web.config.live: \"size\" is a required property";
+    let live = format!("To do before a deploy: {missing}");
+    assert!(ran.stderr.contains(&live), "{ran:?}");
+    // One that is switched off has time, and is not forgotten.
+    let old = missing.replace("config.live", "config.old");
+    let old = format!("To do before old is switched on: {old}");
+    assert!(ran.stderr.contains(&old), "{ran:?}");
+    assert!(!ran.stderr.contains("config.test"), "{ran:?}");
+    assert!(
+        ran.stdout
+            .contains("nimbus deploy D1TWO --environment test\n"),
+        "{ran:?}"
+    );
+    let directory = "cloud/deploy/D1TWO-o-p";
+    let log = place.read(&format!("{directory}/logs/init.log"));
+    assert!(
+        log.contains(&format!("[WARNING] [validate] {live}")),
+        "{log}"
+    );
+    // Each line has the time at which it happened, to the second.
+    let times: Vec<&str> = log.lines().map(|line| &line[1..20]).collect();
+    assert!(times.is_sorted(), "{log}");
+    let (first, last) = (times[0], times[times.len() - 1]);
+    assert!(before.as_str() <= first && last <= now().as_str(), "{log}");
+
+    // Also where the manifest does not even name the environment.
+    let manifest = format!("{directory}/Deployment_Manifest.yaml");
+    let text = place.read(&manifest);
+    let without = text.replace("        live: {}\n", "");
+    assert_ne!(text, without, "{text}");
+    place.write(&manifest, &without);
+    let ran = place.run(&["validate", "D1TWO"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stdout.contains(missing), "{ran:?}");
 }
 
 #[test]

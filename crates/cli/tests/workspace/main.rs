@@ -7,6 +7,7 @@ mod checks;
 mod goldens;
 mod init;
 mod migration;
+mod public_examples;
 mod registration;
 mod schemas;
 mod support;

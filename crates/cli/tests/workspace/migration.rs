@@ -90,14 +90,31 @@ fn a_tree_is_migrated_checked_and_brought_back() {
 #[test]
 fn single_steps_rename_environments_and_scripts() {
     let place = WorkspaceSite::with_deployment();
-    let manifest = place.read(crate::support::MANIFEST);
-    place.write(
+    let second = [
+        "init",
+        "D2TWO",
+        "--org",
+        "o",
+        "--project",
+        "p",
+        "--template",
+        "small",
+    ];
+    assert_eq!(place.run(&second).code, 0);
+    let manifests = [
         crate::support::MANIFEST,
-        &manifest
-            .replace("    prod:", "    staging:")
-            .replace("        prod:", "        staging:")
-            .replace("    - prod", "    - staging"),
-    );
+        "cloud/deploy/D2TWO-o-p/Deployment_Manifest.yaml",
+    ];
+    for file in manifests {
+        let manifest = place.read(file);
+        place.write(
+            file,
+            &manifest
+                .replace("    prod:", "    staging:")
+                .replace("        prod:", "        staging:")
+                .replace("    - prod", "    - staging"),
+        );
+    }
     place.write("cloud/stacks/web/src/index.2.2.ts", "x\n");
     std::fs::remove_file(place.path("cloud/stacks/web/src/index.ts")).unwrap();
     assert_eq!(
@@ -116,8 +133,12 @@ fn single_steps_rename_environments_and_scripts() {
     let dry = place.run(&[&usual[..], &["--dry-run"]].concat());
     assert!(dry.stdout.contains("nothing was done"), "{dry:?}");
     assert_eq!(place.run(&usual).code, 0);
-    let environments = place.json(&["list-environments", "D1BRV40"]);
-    assert_eq!(environments["environments"][1]["name"], "stage");
+    for (id, file) in ["D1BRV40", "D2TWO"].into_iter().zip(manifests) {
+        let environments = place.json(&["list-environments", id]);
+        assert_eq!(environments["environments"][1]["name"], "stage");
+        let text = place.read(file);
+        assert!(!text.contains("staging"), "{text}");
+    }
 
     let scripts = [
         "migrate-stack-scripts",
@@ -180,6 +201,8 @@ fn a_migrated_deployment_previews_as_unchanged() {
         "--backend",
         &state,
     ];
+    let old_state = place.path("old-state/.pulumi/stacks/network/dev.json");
+    let before = std::fs::read(&old_state).unwrap();
     let dry = place.run(&[&naming[..], &["--dry-run"]].concat());
     assert!(
         dry.stdout
@@ -188,6 +211,11 @@ fn a_migrated_deployment_previews_as_unchanged() {
     );
     let named = place.run(&naming);
     assert_eq!(named.code, 0, "{named:?}");
+    assert_eq!(
+        std::fs::read(&old_state).unwrap(),
+        before,
+        "it stays as it is"
+    );
     assert_ne!(
         place.run(&naming).code,
         0,

@@ -81,6 +81,15 @@ fn everything_that_is_there_can_be_registered_at_once() {
         2,
         "--from-discovery must be said"
     );
+    let web = "cloud/tools/templates/config/web.yaml";
+    // What they need is stored when it is asked for, and not otherwise.
+    place.json(&["register-all-stacks", "--from-discovery"]);
+    let bare = place.read(web);
+    assert!(!bare.contains("- network"), "{bare}");
+    for stack in ["network", "queue", "web"] {
+        std::fs::remove_file(place.path(&format!("cloud/tools/templates/config/{stack}.yaml")))
+            .unwrap();
+    }
     let report = place.json(&[
         "register-all-stacks",
         "--from-discovery",
@@ -100,7 +109,7 @@ fn everything_that_is_there_can_be_registered_at_once() {
             (json!("web"), json!(true)),
         ]
     );
-    let web = place.read("cloud/tools/templates/config/web.yaml");
+    let web = place.read(web);
     assert!(web.contains("dependencies:\n  - network\n"), "{web}");
     let again = place.json(&["register-all-stacks", "--from-discovery"]);
     assert!(

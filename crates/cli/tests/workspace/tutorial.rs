@@ -70,6 +70,10 @@ fn follow(name: &str, place: &WorkspaceSite, bin: &Path, variables: &[(&str, &st
         .env_clear()
         .env("PATH", path)
         .env("HOME", place.root())
+        .env(
+            "XDG_CACHE_HOME",
+            nimbus_test_tools::compile_cache(Path::new(env!("CARGO_BIN_EXE_nimbus"))),
+        )
         .envs(variables.iter().copied())
         .args(["-c", &script]);
     let ran = place.finish(command);

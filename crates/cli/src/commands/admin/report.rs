@@ -1,5 +1,6 @@
 //! What the server answered, for people and for programs.
 
+use nimbus_core::printable_line;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -87,15 +88,7 @@ fn shown(value: &Value) -> String {
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     };
-    text.chars()
-        .map(|letter| {
-            if letter.is_control() {
-                '\u{fffd}'
-            } else {
-                letter
-            }
-        })
-        .collect()
+    printable_line(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -113,7 +106,7 @@ mod tests {
         let report = AdminReport::list(data, &["name", "members", "note"]);
         assert_eq!(
             report.text,
-            "NAME        MEMBERS  NOTE\na           12       -\nlonger\u{fffd}[2J  1        x, y\n"
+            "NAME             MEMBERS  NOTE\na                12       -\nlonger\\u{1b}[2J  1        x, y\n"
         );
     }
 }

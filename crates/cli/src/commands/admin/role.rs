@@ -125,7 +125,7 @@ pub(crate) async fn run(args: RoleArgs, context: &CommandContext) -> Result<Comm
             AdminReport::list(roles, &["name", "built_in", "description"])
         }
         RoleCommand::Permissions => {
-            let permissions = server.client.get("/api/v1/permissions").await?;
+            let permissions = server.client.list("/api/v1/permissions").await?;
             AdminReport::list(permissions, &["key", "tier", "description"])
         }
         RoleCommand::Create {

@@ -78,6 +78,21 @@ impl Connection {
         RemoteDeployments::new(self.client, self.wanted)
     }
 
+    /// A path whose query names the tenant, for resources that are found so.
+    pub(super) fn path(&self, path: &str, query: &[(&str, &str)]) -> String {
+        let tenant = self.wanted.iter().map(|tenant| ("tenant", tenant.as_str()));
+        let parts: Vec<String> = query
+            .iter()
+            .copied()
+            .chain(tenant)
+            .map(|(name, value)| format!("{name}={}", encoded(value)))
+            .collect();
+        match parts.is_empty() {
+            true => format!("/api/v1/{path}"),
+            false => format!("/api/v1/{path}?{}", parts.join("&")),
+        }
+    }
+
     /// The path of the tenant that is meant, such as `/api/v1/tenants/<id>`.
     pub(super) async fn tenant(&mut self) -> Result<String> {
         let id = match self.wanted.clone() {

@@ -12,6 +12,7 @@ use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
+use crate::table::{TableCell, TextTable};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ConfigShowArgs {
@@ -129,29 +130,21 @@ impl Report for ShowReport {
     const SCHEMA: &'static str = "nimbus/config-show/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let keys = self
-            .settings
-            .iter()
-            .map(|setting| setting.key.len())
-            .max()
-            .unwrap_or(0);
-        let values = self
-            .settings
-            .iter()
-            .map(|setting| setting.shown_value().chars().count());
-        let values = values.max().unwrap_or(0);
-        let line = |setting: &ShownSetting| {
-            let value = setting.shown_value();
+        let mut table = TextTable::new(terminal);
+        for setting in &self.settings {
+            let key = TableCell::new(setting.key);
+            let value = TableCell::new(setting.shown_value());
             if !self.with_origin {
-                return format!("{:keys$}  {value}\n", setting.key);
+                table.row([key, value]);
+                continue;
             }
             let tone = match setting.origin {
                 ShownOrigin::Default => TextStyle::Faint,
                 _ => TextStyle::Good,
             };
-            let origin = terminal.paint(tone, &setting.shown_origin());
-            format!("{:keys$}  {value:values$}  {origin}\n", setting.key)
-        };
-        self.settings.iter().map(line).collect()
+            let origin = TableCell::new(setting.shown_origin()).painted(tone);
+            table.row([key, value, origin]);
+        }
+        table.text()
     }
 }

@@ -1,6 +1,6 @@
 //! `nimbus config show DEPLOYMENT-ID`: what each stack is configured with, and where that is written.
 
-use nimbus_core::{EnvironmentName, Result};
+use nimbus_core::{EnvironmentName, Result, printable_line};
 use nimbus_orchestrator::{PlacedValue, placed_values};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -150,7 +150,9 @@ impl Report for ConfigurationReport {
             let widest = unit.values.iter().map(|value| value.key.chars().count());
             let widest = widest.max().unwrap_or(0);
             for value in &unit.values {
-                text.push_str(&format!("  {:widest$}  {}\n", value.key, value.text()));
+                let (key, shown) = (&value.key, value.text());
+                let (key, shown) = (printable_line(key), printable_line(&shown));
+                text.push_str(&format!("  {key:widest$}  {shown}\n"));
                 if self.with_origin {
                     // A line of its own: values and paths together are wider than terminals.
                     let ConfiguredOrigin { file, line, .. } = &value.origin;

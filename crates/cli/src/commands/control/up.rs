@@ -47,6 +47,10 @@ pub(crate) struct ControlUpArgs {
     /// Fetch nothing: end where PostgreSQL, or a package of the demonstration, is missing
     #[arg(long)]
     no_download: bool,
+
+    /// Answer questions of GraphQL documents about the schema itself, for tools that ask them
+    #[arg(long)]
+    graphql_introspection: bool,
 }
 
 pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result<CommandOutcome> {
@@ -64,9 +68,13 @@ pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result
         keys: args.keys,
         database,
         operator: context.settings()?.settings.app.name.value.clone(),
-        api: api_options(&context.settings()?.settings)?,
+        api: ApiOptions {
+            graphql_introspection: args.graphql_introspection,
+            ..api_options(&context.settings()?.settings)?
+        },
         connections: ConnectionLimits::default(),
         runs,
+        valkey: valkey_address(&context.settings()?.settings),
     };
     // Heard from the beginning, so that a start can be given up.
     let stop = stop_requested()?;
@@ -107,6 +115,7 @@ fn refuse_in_project(
     let asked = args.place.is_chosen()
         || args.listen.is_some()
         || args.keys.is_some()
+        || args.graphql_introspection
         || args.demo
         || matches!(database.place, DatabaseLocation::External(_));
     if asked || own_project_file(&context.directory).is_err() {
@@ -175,6 +184,7 @@ fn api_options(settings: &Settings) -> Result<ApiOptions> {
     };
     let s3 = &settings.s3;
     Ok(ApiOptions {
+        graphql_introspection: false,
         metrics_readers,
         given_keys: GivenKeys {
             token_secret: secret(&settings.auth.jwt_secret.value),
@@ -210,6 +220,12 @@ fn api_options(settings: &Settings) -> Result<ApiOptions> {
         audit_retention_days: settings.audit.retention_days.value,
         tenant_grace_days: settings.tenancy.grace_days.value,
     })
+}
+
+/// Only if somebody named one: a server alone needs none.
+fn valkey_address(settings: &Settings) -> Option<Zeroizing<String>> {
+    let url = &settings.valkey.url;
+    (url.origin != SettingOrigin::Default).then(|| Zeroizing::new(url.value.url().to_string()))
 }
 
 fn limit(rate: Rate) -> Limit {

@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::local::EngineRunArgs;
 use super::run::LocalRunner;
 use super::{environment, new, usage, workspace};
+use crate::commands::program::sandbox_settings;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -191,6 +192,7 @@ fn request(
             (None, false) => StateSource::Projects,
         },
         state_files: args.state_files.iter().map(in_directory).collect(),
+        sandbox: sandbox_settings(context)?,
     })
 }
 
@@ -206,12 +208,14 @@ async fn verify(
     for environment in &adopted.with_state {
         let place = DeploymentPlace::find(workspace.clone(), id.as_str(), false)?;
         let choices = EngineRunArgs::plain(args.no_typecheck).choices(context)?;
+        let engine = choices.engine;
         let runner = LocalRunner::open(place, *environment, choices, None, context)?;
         let request = PreviewRequest {
             environment: *environment,
             rehearsal: false,
             components: None,
             parallel: 4,
+            engine,
         };
         context.output.note(&format!(
             "Comparing {environment} with what its programs want"

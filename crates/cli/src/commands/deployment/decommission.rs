@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::local::find_place;
 use crate::commands::admin::ServerArgs;
-use crate::commands::program::confirm;
+use crate::commands::program::{confirm, sandbox_settings};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -36,7 +36,9 @@ pub(crate) async fn run(
     let id = place.deployment.manifest.metadata.id.to_string();
     let directory = place.deployment.directory.display().to_string();
     let command = format!("{} decommission", context.program);
-    let decommission = Decommission::open(place, args.backend.as_deref(), &command).await?;
+    let sandbox = sandbox_settings(context)?;
+    let backend = args.backend.as_deref();
+    let decommission = Decommission::open(place, backend, sandbox.as_ref(), &command).await?;
     if !args.yes {
         let question = format!("Archive {id} and remove it from this workspace?");
         confirm(context, &question).await?;

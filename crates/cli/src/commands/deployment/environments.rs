@@ -2,7 +2,7 @@
 //!
 //! The manifest is changed in place, one word of it: comments and order are its owner's.
 
-use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result, printable_line};
 use nimbus_document::Document;
 use nimbus_orchestrator::{FILE_NAME, Manifest};
 use nimbus_workspace::files;
@@ -142,6 +142,7 @@ impl Report for EnvironmentsReport {
             let account = if account.is_empty() { "-" } else { account };
             let enabled = if *enabled { "yes" } else { "no" };
             let region = if region.is_empty() { "-" } else { region };
+            let (account, region) = (printable_line(account), printable_line(region));
             text.push_str(&format!("{name:<8} {enabled:<9} {account:<14} {region}\n"));
         }
         text

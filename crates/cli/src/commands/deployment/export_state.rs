@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::local::{RunArgs, find_place};
+use crate::commands::program::sandbox_settings;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -26,7 +27,9 @@ pub(crate) async fn run(args: ExportStateArgs, context: &CommandContext) -> Resu
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
     let backend = run.how.backend.as_deref();
-    let states = EnvironmentStates::read(&place, run.environment, backend).await?;
+    let sandbox = sandbox_settings(context)?;
+    let states =
+        EnvironmentStates::read(&place, run.environment, backend, sandbox.as_ref()).await?;
     let Some(file) = &args.output else {
         context.output.raw(&states.to_text())?;
         return Ok(CommandOutcome::Done);

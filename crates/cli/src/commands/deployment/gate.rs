@@ -1,6 +1,7 @@
 //! `nimbus gate`: what has to be true of an environment before the next one follows.
 
 use jiff::Timestamp;
+use nimbus_control_wire::EnvironmentGate;
 use nimbus_core::{EnvironmentName, Result};
 use nimbus_engine_backend::Owner;
 use nimbus_local::{GateFile, RunFiles};
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::local::find_place;
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -20,26 +22,28 @@ use crate::style::{Terminal, TextStyle};
 pub(crate) struct GateArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
     /// Environment, such as dev; all of them when left out
     #[arg(long, short, value_parser = super::environment)]
-    environment: Option<EnvironmentName>,
+    pub(crate) environment: Option<EnvironmentName>,
     /// Record that an item is done, such as load-tests
     #[arg(long, value_name = "ITEM", requires = "environment")]
-    pass: Option<String>,
+    pub(crate) pass: Option<String>,
     /// What is recorded with it: who looked at what
     #[arg(long, value_name = "TEXT", requires = "pass", default_value = "")]
-    note: String,
+    pub(crate) note: String,
     /// Gates of rehearsals instead
     #[arg(long)]
-    rehearse: bool,
+    pub(crate) rehearse: bool,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 pub(crate) async fn run(args: GateArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, args.rehearse, context)?;
     let manifest = &place.deployment.manifest;
     let (runs, gates) = (RunFiles::new(&place.records), GateFile::new(&place.records));
-    let book = PromotionGates {
+    let promotion = PromotionGates {
         runs: &runs,
         gates: &gates,
         clock: &SystemRunClock,
@@ -50,11 +54,13 @@ pub(crate) async fn run(args: GateArgs, context: &CommandContext) -> Result<Comm
             at: timestamp(Timestamp::now()),
             note: args.note.clone(),
         };
-        book.sign(manifest, environment, item, signature).await?;
+        promotion
+            .sign(manifest, environment, item, signature)
+            .await?;
     }
     let mut shown = Vec::new();
     for environment in place.environments(args.environment) {
-        let items = book.status(manifest, environment).await?.into_iter();
+        let items = promotion.status(manifest, environment).await?.into_iter();
         shown.push(ShownGate {
             environment: environment.to_string(),
             items: items.map(ShownItem::from).collect(),
@@ -77,7 +83,7 @@ struct ShownGate {
 
 #[derive(JsonSchema, Serialize)]
 struct ShownItem {
-    item: &'static str,
+    item: String,
     done: bool,
     /// Who or what says so, or what is missing.
     note: String,
@@ -86,9 +92,30 @@ struct ShownItem {
 impl From<GateItemStatus> for ShownItem {
     fn from(standing: GateItemStatus) -> Self {
         Self {
-            item: standing.item.as_str(),
+            item: standing.item.as_str().to_owned(),
             done: standing.done,
             note: standing.note,
+        }
+    }
+}
+
+impl GateReport {
+    /// As a server tells it.
+    pub(crate) fn of_server(gates: Vec<EnvironmentGate>) -> Self {
+        let shown = |gate: EnvironmentGate| ShownGate {
+            environment: gate.environment,
+            items: gate
+                .items
+                .into_iter()
+                .map(|one| ShownItem {
+                    item: one.item,
+                    done: one.done,
+                    note: one.note,
+                })
+                .collect(),
+        };
+        Self {
+            gates: gates.into_iter().map(shown).collect(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `nimbus graph`: which stack needs which, as text, Mermaid, DOT or SVG.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
@@ -20,9 +21,9 @@ pub(crate) struct GraphArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     pub(crate) id: String,
-    /// Environment: placeholders may differ between environments
-    #[arg(long, short, default_value = "dev", value_parser = environment)]
-    pub(crate) environment: EnvironmentName,
+    /// Environment, for placeholders may differ between environments; default is the manifest's first
+    #[arg(long, short, value_parser = environment)]
+    pub(crate) environment: Option<EnvironmentName>,
     /// Form of the picture
     #[arg(long, value_enum, default_value_t = Form::Text)]
     pub(crate) format: Form,
@@ -40,9 +41,14 @@ pub(crate) enum Form {
 
 pub(crate) async fn run(args: GraphArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let configured = workspace(context)?.configured(&args.id)?;
-    let graph = configured
-        .manifest
-        .graph(args.environment)
+    let manifest = configured.manifest;
+    let first = manifest.environments.keys().next().copied();
+    let environment = args.environment.or(first).ok_or_else(|| {
+        Error::new(ErrorCode::GRAPH_INVALID, "the manifest has no environment")
+            .with_help("name one in spec.environments, or say which with --environment")
+    })?;
+    let graph = manifest
+        .graph(environment)
         .map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))?;
     match args.format {
         Form::Text => context.output.result(&GraphReport::new(&graph))?,
@@ -104,11 +110,18 @@ impl Report for GraphReport {
 }
 
 fn mermaid(graph: &UnitGraph) -> String {
+    // Ids of our own: a name such as `end` or `style` means something to Mermaid.
+    let ids: BTreeMap<&ComponentName, String> = graph
+        .names()
+        .enumerate()
+        .map(|(at, name)| (name, format!("n{}", at + 1)))
+        .collect();
+    let id = |name: &ComponentName| ids.get(name).map_or("", String::as_str);
     let mut text = String::from("graph TD\n");
     for name in graph.names() {
-        let _ = writeln!(text, "  {name}[{name}]");
+        let _ = writeln!(text, "  {}[\"{name}\"]", id(name));
         for need in graph.needs(name) {
-            let _ = writeln!(text, "  {need} --> {name}");
+            let _ = writeln!(text, "  {} --> {}", id(need), id(name));
         }
     }
     text
@@ -125,14 +138,19 @@ fn dot(graph: &UnitGraph) -> String {
     text + "}\n"
 }
 
+/// Width at least, and height.
 const BOX: (usize, usize) = (150, 36);
 const GAP: (usize, usize) = (24, 60);
+/// Of a letter and of both margins, wide enough for every usual font.
+const LETTER: (usize, usize) = (8, 20);
 
-/// One row of boxes for each layer, lines from what is needed to what needs it.
+/// One row of boxes for each layer, arrows from what is needed to what needs it.
 fn svg(graph: &UnitGraph) -> String {
     let layers = graph.layers();
+    let longest = graph.names().map(|name| name.len()).max().unwrap_or(0);
+    let box_width = BOX.0.max(longest * LETTER.0 + LETTER.1);
     let widest = layers.iter().map(Vec::len).max().unwrap_or(0);
-    let (step_x, step_y) = (BOX.0 + GAP.0, BOX.1 + GAP.1);
+    let (step_x, step_y) = (box_width + GAP.0, BOX.1 + GAP.1);
     let (width, height) = (widest * step_x + GAP.0, layers.len() * step_y + GAP.0);
     let place = |name: &str| {
         let (row, column, count) = layers.iter().enumerate().find_map(|(row, layer)| {
@@ -146,7 +164,9 @@ fn svg(graph: &UnitGraph) -> String {
     };
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"sans-serif\" font-size=\"13\">\n"
+         font-family=\"sans-serif\" font-size=\"13\">\n<defs><marker id=\"arrow\" viewBox=\"0 0 10 10\" \
+         refX=\"10\" refY=\"5\" markerWidth=\"8\" markerHeight=\"8\" orient=\"auto\">\
+         <path d=\"M 0 0 L 10 5 L 0 10 z\" fill=\"#999\"/></marker></defs>\n"
     );
     for name in graph.names() {
         for need in graph.needs(name) {
@@ -155,10 +175,11 @@ fn svg(graph: &UnitGraph) -> String {
             };
             let _ = writeln!(
                 text,
-                "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{y2}\" stroke=\"#999\"/>",
-                x1 + BOX.0 / 2,
+                "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{y2}\" stroke=\"#999\" \
+                 marker-end=\"url(#arrow)\"/>",
+                x1 + box_width / 2,
                 y1 + BOX.1,
-                x2 + BOX.0 / 2
+                x2 + box_width / 2
             );
         }
     }
@@ -168,9 +189,9 @@ fn svg(graph: &UnitGraph) -> String {
             text,
             "<rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"#eef4ff\" \
              stroke=\"#4472c4\"/><text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{name}</text>",
-            BOX.0,
+            box_width,
             BOX.1,
-            x + BOX.0 / 2,
+            x + box_width / 2,
             y + BOX.1 / 2 + 5
         );
     }

@@ -1,5 +1,8 @@
 //! `nimbus init`: a new deployment from a template.
 
+mod interview;
+mod log;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,12 +10,14 @@ use std::process::Command;
 use nimbus_core::{DeploymentId, EnvironmentName, ErrorCode, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::init_file::{self, VPC_CIDR};
+use nimbus_orchestrator::validate::{INVALID_CONFIGURATION, validate};
 use nimbus_orchestrator::{FILE_NAME, InitAnswers, Manifest, TemplateLibrary, render};
 use nimbus_workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{prompt, usage, workspace};
+use self::log::InitLog;
+use super::{usage, workspace};
 use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -42,7 +47,10 @@ pub(crate) struct InitArgs {
     /// Secondary region
     #[arg(long, value_name = "REGION")]
     pub(crate) secondary_region: Option<String>,
-    /// AWS account of dev, 12 digits
+    /// AWS account of an environment, 12 digits; may be given several times
+    #[arg(long, value_name = "ENV=NUMBER")]
+    pub(crate) account: Vec<String>,
+    /// AWS account of dev, as --account dev=NUMBER
     #[arg(long, value_name = "ACCOUNT")]
     pub(crate) account_dev: Option<String>,
     /// AWS account of stage
@@ -95,7 +103,7 @@ pub(crate) async fn run(args: InitArgs, context: &CommandContext) -> Result<Comm
     answers.timestamp = now();
     answers.user_email = user_email(&context.directory);
     let given = id.map(|id| id.parse::<DeploymentId>()).transpose()?;
-    let (id, rendered, directory) = loop {
+    let (id, rendered, directory, open) = loop {
         let mut log = InitLog::default();
         log.say("init", "Starting deployment initialization");
         let id = given.clone().unwrap_or_else(|| {
@@ -122,9 +130,13 @@ pub(crate) async fn run(args: InitArgs, context: &CommandContext) -> Result<Comm
                 let mut rest = InitLog::default();
                 let configs = rendered.configs.len();
                 rest.say("config", &format!("Generated {configs} config files"));
+                let open = missing_values(&rendered.manifest, &library);
+                for missing in &open {
+                    rest.warn("validate", &missing.note());
+                }
                 rest.say("init", "Initialization complete");
                 rest.append(&directory.join("logs/init.log"))?;
-                break (id, rendered, directory);
+                break (id, rendered, directory, open);
             }
         }
     };
@@ -132,9 +144,15 @@ pub(crate) async fn run(args: InitArgs, context: &CommandContext) -> Result<Comm
         .strip_prefix(&context.directory)
         .unwrap_or(&directory);
     let environments = rendered.manifest.environments.len();
+    for missing in &open {
+        context.output.note(&missing.note());
+    }
     context.output.result(&InitReport {
+        program: context.program,
         id: id.to_string(),
         server: None,
+        first: first_environment(&rendered.manifest),
+        open: open.into_iter().map(|missing| missing.detail).collect(),
         directory: format!("./{}", shown.display()),
         template: answers.template,
         configs: rendered.configs.len(),
@@ -151,7 +169,8 @@ pub(crate) fn gathered(
     context: &CommandContext,
 ) -> Result<(Option<String>, InitAnswers)> {
     let (id, mut answers) = if args.interactive {
-        interview(args)?
+        let (id, asked, rest) = interview::interview(args, library)?;
+        from_flags(&rest, (id, asked))?
     } else if let Some(file) = &args.from_file {
         let shown = file.display().to_string();
         let document = Document::read_as(&context.directory.join(file), &shown)?;
@@ -162,6 +181,34 @@ pub(crate) fn gathered(
     init_file::check(&answers)?;
     spread_vpc_cidr(library, &mut answers);
     Ok((id, answers))
+}
+
+impl InitArgs {
+    /// Accounts by environment, however they were given.
+    fn accounts(&self) -> Result<BTreeMap<EnvironmentName, String>> {
+        let shipped = [
+            (EnvironmentName::DEV, &self.account_dev),
+            (EnvironmentName::STAGE, &self.account_stage),
+            (EnvironmentName::PROD, &self.account_prod),
+        ];
+        let shipped = shipped.into_iter();
+        let mut accounts: BTreeMap<_, _> = shipped
+            .filter_map(|(environment, account)| Some((environment, account.clone()?)))
+            .collect();
+        for pair in &self.account {
+            let (environment, account) = pair
+                .split_once('=')
+                .ok_or_else(|| usage(format!("--account {pair} is not ENV=NUMBER")))?;
+            let environment: EnvironmentName = environment
+                .parse()
+                .map_err(|error| usage(format!("--account {pair}: {error}")))?;
+            let other = accounts.insert(environment, account.to_owned());
+            if other.is_some_and(|other| other != account) {
+                return Err(usage(format!("{environment} has two accounts")));
+            }
+        }
+        Ok(accounts)
+    }
 }
 
 /// The first deployment makes the workspace, too.
@@ -213,15 +260,7 @@ fn from_flags(
         variables.insert(name.to_owned(), value.to_owned());
     }
     let mut accounts = file.accounts;
-    for (environment, account) in [
-        (EnvironmentName::DEV, &args.account_dev),
-        (EnvironmentName::STAGE, &args.account_stage),
-        (EnvironmentName::PROD, &args.account_prod),
-    ] {
-        if let Some(account) = account {
-            accounts.insert(environment, account.clone());
-        }
-    }
+    accounts.extend(args.accounts()?);
     let template = args.template.clone().unwrap_or(file.template);
     let answers = InitAnswers {
         organization: required(&args.org, file.organization, "--org")?,
@@ -239,70 +278,6 @@ fn from_flags(
         ..InitAnswers::default()
     };
     Ok((args.id.clone().or(id), answers))
-}
-
-/// In the order that users know. What flags say is the default of a question.
-fn interview(args: &InitArgs) -> Result<(Option<String>, InitAnswers)> {
-    let id = prompt::ask(
-        "Deployment ID (leave blank for auto-generate)",
-        args.id.as_deref(),
-    )?;
-    let organization = prompt::ask_required("Organization name", args.org.as_deref())?;
-    let project = prompt::ask_required("Project name", args.project.as_deref())?;
-    let domain = prompt::ask("Domain", args.domain.as_deref())?;
-    let template = prompt::ask(
-        "Template (default/minimal/microservices/data-platform)",
-        args.template.as_deref().or(Some("default")),
-    )?;
-    let region = prompt::ask(
-        "Primary region",
-        args.region.as_deref().or(Some("us-east-1")),
-    )?;
-    let secondary = args.secondary_region.as_deref().or(Some("us-west-2"));
-    let secondary = prompt::ask("Secondary region", secondary)?;
-    let given = [&args.account_dev, &args.account_stage, &args.account_prod];
-    let mut accounts = BTreeMap::new();
-    // What the shipped templates have; others are given in a file.
-    let shipped = [
-        EnvironmentName::DEV,
-        EnvironmentName::STAGE,
-        EnvironmentName::PROD,
-    ];
-    for (environment, given) in shipped.into_iter().zip(given) {
-        let account = prompt::ask(&format!("AWS Account ({environment})"), given.as_deref())?;
-        if !account.is_empty() {
-            accounts.insert(environment, account);
-        }
-    }
-    let all = prompt::ask("Enable all stacks? [Y/n]", None)?;
-    let asked = InitAnswers {
-        organization,
-        project,
-        domain,
-        template,
-        accounts,
-        variables: BTreeMap::from([
-            ("PRIMARY_REGION".to_owned(), region),
-            ("SECONDARY_REGION".to_owned(), secondary),
-        ]),
-        all_stacks: !all.to_ascii_lowercase().starts_with('n'),
-        ..InitAnswers::default()
-    };
-    // Flags that were not asked about still count; those that were are answered.
-    let rest = InitArgs {
-        id: None,
-        org: None,
-        project: None,
-        domain: None,
-        template: None,
-        region: None,
-        secondary_region: None,
-        account_dev: None,
-        account_stage: None,
-        account_prod: None,
-        ..args.clone()
-    };
-    from_flags(&rest, ((!id.is_empty()).then_some(id), asked))
 }
 
 fn spread_vpc_cidr(library: &TemplateLibrary, answers: &mut InitAnswers) {
@@ -323,28 +298,53 @@ fn spread_vpc_cidr(library: &TemplateLibrary, answers: &mut InitAnswers) {
     answers.variables.entry(name).or_insert(cidr);
 }
 
-/// What an init did, each line with the time at which it was done.
-#[derive(Default)]
-struct InitLog(String);
+/// A value that the rules of a stack ask for and nothing gives: better said now than in the middle of a run.
+struct MissingValue {
+    detail: String,
+    environment: EnvironmentName,
+    /// Whether the environment is switched on: what one that is off lacks can wait until it is.
+    enabled: bool,
+}
 
-impl InitLog {
-    fn say(&mut self, part: &str, message: &str) {
-        let time = now().replace('T', " ");
-        let time = time.trim_end_matches('Z');
-        self.0
-            .push_str(&format!("[{time}] [INFO] [{part}] {message}\n"));
+impl MissingValue {
+    fn note(&self) -> String {
+        let Self {
+            detail,
+            environment,
+            enabled,
+        } = self;
+        match enabled {
+            true => format!("To do before a deploy: {detail}"),
+            false => format!("To do before {environment} is switched on: {detail}"),
+        }
     }
+}
 
-    fn text(&self) -> &str {
-        &self.0
+/// What every environment lacks, on or off.
+fn missing_values(manifest: &Manifest, library: &TemplateLibrary) -> Vec<MissingValue> {
+    let mut missing: Vec<MissingValue> = Vec::new();
+    for (environment, target) in &manifest.environments {
+        let findings = validate(manifest, library, &[*environment]).into_iter();
+        for finding in findings.filter(|finding| finding.title == INVALID_CONFIGURATION) {
+            // What is of no single environment is found in each of them.
+            if missing.iter().all(|one| one.detail != finding.detail) {
+                missing.push(MissingValue {
+                    detail: finding.detail,
+                    environment: *environment,
+                    enabled: target.enabled,
+                });
+            }
+        }
     }
+    missing
+}
 
-    fn append(&self, path: &Path) -> Result<()> {
-        use std::io::Write as _;
-        let file = std::fs::OpenOptions::new().append(true).open(path);
-        file.and_then(|mut file| file.write_all(self.0.as_bytes()))
-            .map_err(|error| nimbus_disk::unwritable(path, error))
-    }
+/// The one to begin with.
+fn first_environment(manifest: &Manifest) -> String {
+    let mut all = manifest.environments.iter();
+    let first = all.find(|(_, target)| target.enabled);
+    let first = first.or_else(|| manifest.environments.first());
+    first.map_or("dev", |(name, _)| name.as_str()).to_owned()
 }
 
 fn unix_seconds() -> u64 {
@@ -376,6 +376,7 @@ fn user_email(directory: &Path) -> String {
 impl InitReport {
     /// Of a deployment that a server made.
     pub(crate) fn of_server(
+        program: &'static str,
         id: String,
         server: &str,
         template: String,
@@ -383,6 +384,7 @@ impl InitReport {
         manifest: &Manifest,
     ) -> Self {
         Self {
+            program,
             directory: format!("{server}/api/v1/deployments/{id}"),
             server: Some(server.to_owned()),
             id,
@@ -390,12 +392,17 @@ impl InitReport {
             configs,
             stacks: manifest.enabled().count(),
             environments: manifest.environments.len(),
+            first: first_environment(manifest),
+            open: Vec::new(),
         }
     }
 }
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct InitReport {
+    /// The name that the program was called by, for the commands that come next.
+    #[serde(skip)]
+    program: &'static str,
     id: String,
     /// Where it was made, if not on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -406,6 +413,11 @@ pub(crate) struct InitReport {
     configs: usize,
     stacks: usize,
     environments: usize,
+    /// The environment to begin with.
+    first: String,
+    /// Values that stacks need in some environment and that nothing gives yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    open: Vec<String>,
 }
 
 impl Report for InitReport {
@@ -413,6 +425,7 @@ impl Report for InitReport {
 
     fn text(&self, _: Terminal) -> String {
         let Self {
+            program,
             id,
             directory,
             template,
@@ -420,6 +433,8 @@ impl Report for InitReport {
             stacks,
             environments,
             server,
+            first,
+            open: _,
         } = self;
         if let Some(server) = server {
             return format!(
@@ -427,8 +442,8 @@ impl Report for InitReport {
                  Generated manifest from template: {template}\n\
                  Resolved dependencies from stack templates\n\
                  {stacks} stacks × {environments} environments\n\n\
-                 Next steps:\n  1. Review manifest: cloud workspace pull {id} --server {server}\n  \
-                 2. Deploy to dev: cloud deploy {id} --environment dev --server {server}\n"
+                 Next steps:\n  1. Review manifest: {program} workspace pull {id} --server {server}\n  \
+                 2. Deploy to {first}: {program} deploy {id} --environment {first} --server {server}\n"
             );
         }
         format!(
@@ -437,7 +452,7 @@ impl Report for InitReport {
              Resolved dependencies from stack templates\n\
              Created {configs} config files ({stacks} stacks × {environments} environments)\n\n\
              Next steps:\n  1. Review manifest: {directory}/{FILE_NAME}\n  \
-             2. Deploy to dev: cloud deploy {id} --environment dev\n"
+             2. Deploy to {first}: {program} deploy {id} --environment {first}\n"
         )
     }
 }

@@ -1,10 +1,11 @@
 //! `nimbus latencies`: how long calls took in real runs, as a file for rehearsals.
 
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_local::RunFiles;
+use nimbus_local::{DeploymentPlace, Records, RunFiles};
 use nimbus_orchestrator::{ResourceStatus, RunEvent};
 use nimbus_rehearsal::{EXAMPLE, Measurements};
 use nimbus_runs::ports::RunStore as _;
+use nimbus_runs::{NamedText, RehearsalChoice};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,17 +34,7 @@ pub(crate) async fn run(args: LatenciesArgs, context: &CommandContext) -> Result
         return Ok(CommandOutcome::Done);
     };
     let place = find_place(id, false, context)?;
-    let store = RunFiles::new(&place.records);
-    let mut measurements = Measurements::default();
-    let mut runs = 0;
-    for environment in place.environments(args.environment) {
-        for record in store.of_environment(environment).await? {
-            runs += 1;
-            for event in store.events(record.run).await? {
-                measure(&event, &mut measurements);
-            }
-        }
-    }
+    let (runs, measurements) = measured(&place, args.environment).await?;
     if measurements.is_empty() {
         let message = format!("no real run of {id} says how long its steps took");
         return Err(Error::new(ErrorCode::RUN_UNKNOWN, message)
@@ -57,6 +48,48 @@ pub(crate) async fn run(args: LatenciesArgs, context: &CommandContext) -> Result
         measured: measurements.all().into_iter().map(Into::into).collect(),
     })?;
     Ok(CommandOutcome::Done)
+}
+
+/// What the calls of real runs took, and how many runs there are.
+async fn measured(
+    place: &DeploymentPlace,
+    environment: Option<EnvironmentName>,
+) -> Result<(usize, Measurements)> {
+    let store =
+        RunFiles::new(&Records::of(&place.deployment.directory, false).beneath(&place.workspace));
+    let mut measurements = Measurements::default();
+    let mut runs = 0;
+    for environment in place.environments(environment) {
+        for record in store.of_environment(environment).await? {
+            runs += 1;
+            for event in store.events(record.run).await? {
+                measure(&event, &mut measurements);
+            }
+        }
+    }
+    Ok((runs, measurements))
+}
+
+/// A rehearsal that was told nothing of latencies knows what real runs of its environment took, without
+/// waiting for as long: so it can say what the cloud takes beside what it takes itself.
+pub(super) async fn with_measured(
+    mut choice: RehearsalChoice,
+    place: &DeploymentPlace,
+    environment: EnvironmentName,
+) -> Result<RehearsalChoice> {
+    if choice.latencies.is_some() || choice.latency.is_some() || choice.orders.is_some() {
+        return Ok(choice);
+    }
+    let (runs, measurements) = measured(place, Some(environment)).await?;
+    if !measurements.is_empty() {
+        let name = format!("what {runs} real runs took");
+        choice.latencies = Some(NamedText {
+            text: measurements.to_yaml(&name),
+            name,
+        });
+        choice.time_scale = choice.time_scale.or(Some(0.0));
+    }
+    Ok(choice)
 }
 
 fn measure(event: &RunEvent, measurements: &mut Measurements) {

@@ -13,6 +13,7 @@ use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
+use crate::table::{TableCell, TextTable};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ListDeploymentsArgs {
@@ -108,34 +109,30 @@ impl Report for DeploymentListReport {
         if self.deployments.is_empty() {
             return "No deployments yet; `nimbus init` makes one\n".to_owned();
         }
-        let mut text = terminal.paint(
-            TextStyle::Heading,
-            &format!(
-                "{:<16} {:<20} {:<20} {:<14} {:>6}  ENVIRONMENTS",
-                "ID", "ORGANIZATION", "PROJECT", "TEMPLATE", "STACKS"
-            ),
-        ) + "\n";
+        // As wide as what is in them, so that they fit on a terminal where they can.
+        let mut table = TextTable::new(terminal);
+        table.heading([
+            TableCell::new("ID"),
+            TableCell::new("ORGANIZATION"),
+            TableCell::new("PROJECT"),
+            TableCell::new("TEMPLATE"),
+            TableCell::new("STACKS").right(),
+            TableCell::new("ENVIRONMENTS"),
+        ]);
         for listed in &self.deployments {
             if let Some(problem) = &listed.problem {
-                let line = format!("{}: {problem}", listed.directory);
-                text.push_str(&terminal.paint(TextStyle::Bad, &line));
-                text.push('\n');
+                table.remark(TextStyle::Bad, &format!("{}: {problem}", listed.directory));
                 continue;
             }
-            let ListedDeployment {
-                id,
-                organization,
-                project,
-                template,
-                stacks,
-                environments,
-                ..
-            } = listed;
-            let environments = environments.join(", ");
-            text.push_str(&format!(
-                "{id:<16} {organization:<20} {project:<20} {template:<14} {stacks:>6}  {environments}\n"
-            ));
+            table.row([
+                TableCell::new(&listed.id),
+                TableCell::new(&listed.organization),
+                TableCell::new(&listed.project),
+                TableCell::new(&listed.template),
+                TableCell::new(listed.stacks.to_string()).right(),
+                TableCell::new(listed.environments.join(", ")),
+            ]);
         }
-        text
+        table.text()
     }
 }

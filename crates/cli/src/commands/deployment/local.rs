@@ -4,8 +4,8 @@
 use nimbus_core::{EnvironmentName, Result};
 use nimbus_engine_operations::{ProgramNetwork, SandboxSettings};
 use nimbus_engine_sandbox::{IsolationMode, ResourceLimits};
-use nimbus_local::{DeploymentPlace, policy_pack_choice};
-use nimbus_runs::{EngineChoice, RunChoices, SandboxChoice, SandboxLimits};
+use nimbus_local::{DeploymentPlace, policy_pack_choice, sandbox_choice};
+use nimbus_runs::{EngineChoice, RunChoices, SandboxChoice};
 
 use crate::commands::admin::ServerArgs;
 use crate::commands::program::{
@@ -93,52 +93,30 @@ impl EngineRunArgs {
     }
 }
 
-fn sandbox_choice(settings: Option<&SandboxSettings>) -> SandboxChoice {
-    let Some(settings) = settings else {
-        return SandboxChoice::Off;
-    };
-    let network = match settings.network {
-        ProgramNetwork::None => "none",
-        ProgramNetwork::Full => "full",
-    };
-    let network = network.to_owned();
-    let limits = settings.limits;
-    let walls = Some(SandboxLimits {
-        memory_bytes: limits.memory_bytes,
-        processes: limits.processes,
-        open_files: limits.open_files,
-        file_bytes: limits.file_bytes,
-        temporary_bytes: limits.temporary_bytes,
-        temporary_files: limits.temporary_files,
-        output_bytes: limits.output_bytes,
-        environment: settings.environment.clone(),
-        roots: settings.roots.clone(),
-    });
-    match settings.mode {
-        IsolationMode::BestEffort => SandboxChoice::BestEffort { network, walls },
-        IsolationMode::Strict { allow_weak } => SandboxChoice::Strict {
-            network,
-            allow_weak,
-            walls,
-        },
-    }
-}
-
 /// The sandbox of a recorded request. What an older record does not have is this machine's.
+///
+/// A record lies in the workspace. Where the operator asks for `strict`, the workspace is a stranger's, and
+/// what the record says about its own sandbox is not believed.
 pub(crate) fn sandbox_of(
     choice: &SandboxChoice,
     context: &CommandContext,
 ) -> Result<Option<SandboxSettings>> {
-    let (mode, network, walls) = match choice {
+    let settings = sandbox_settings(context)?;
+    if settings.as_ref().is_some_and(SandboxSettings::is_strict) {
+        return Ok(settings);
+    }
+    let (mode, network, recorded) = match choice {
         SandboxChoice::Off => return Ok(None),
-        SandboxChoice::BestEffort { network, walls } => (IsolationMode::BestEffort, network, walls),
+        SandboxChoice::BestEffort { network, limits } => {
+            (IsolationMode::BestEffort, network, limits)
+        }
         SandboxChoice::Strict {
             network,
             allow_weak,
-            walls,
+            limits,
         } => {
             let allow_weak = *allow_weak;
-            (IsolationMode::Strict { allow_weak }, network, walls)
+            (IsolationMode::Strict { allow_weak }, network, limits)
         }
     };
     let network = match network.as_str() {
@@ -146,7 +124,6 @@ pub(crate) fn sandbox_of(
         // What cannot be understood is not allowed more than nothing.
         _ => ProgramNetwork::None,
     };
-    let settings = sandbox_settings(context)?;
     // What strangers may use of the operator's is the operator's word of now, not of then.
     let allowances = settings
         .as_ref()
@@ -154,23 +131,23 @@ pub(crate) fn sandbox_of(
         .unwrap_or_default();
     // So is what the engine itself may spend on them.
     let limits = settings.as_ref().map(|settings| settings.limits);
-    if let Some(walls) = walls.clone() {
+    if let Some(recorded) = recorded.clone() {
         return Ok(Some(SandboxSettings {
             allowances,
             mode,
             network,
             limits: ResourceLimits {
-                memory_bytes: walls.memory_bytes,
-                processes: walls.processes,
-                open_files: walls.open_files,
-                file_bytes: walls.file_bytes,
-                temporary_bytes: walls.temporary_bytes,
-                temporary_files: walls.temporary_files,
-                output_bytes: walls.output_bytes,
+                memory_bytes: recorded.memory_bytes,
+                processes: recorded.processes,
+                open_files: recorded.open_files,
+                file_bytes: recorded.file_bytes,
+                temporary_bytes: recorded.temporary_bytes,
+                temporary_files: recorded.temporary_files,
+                output_bytes: recorded.output_bytes,
                 request_bytes: limits.unwrap_or_default().request_bytes,
             },
-            roots: walls.roots,
-            environment: walls.environment,
+            roots: recorded.roots,
+            environment: recorded.environment,
         }));
     }
     Ok(Some(SandboxSettings {

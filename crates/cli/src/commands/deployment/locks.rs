@@ -2,7 +2,7 @@
 //! somebody who is gone.
 
 use jiff::Timestamp;
-use nimbus_core::{EnvironmentName, Result};
+use nimbus_core::{EnvironmentName, Result, printable_line};
 use nimbus_local::{EnvironmentLockFiles, RecordedHolder};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -122,10 +122,11 @@ impl ShownLock {
             ..
         } = self;
         let run = self.run.as_deref().unwrap_or("-");
-        format!(
+        let line = format!(
             "{environment:<8} {run:<8} {user}@{host} process {process} `{command}`, held for \
-             {age_seconds}s, last sign of life {silent_seconds}s ago\n"
-        )
+             {age_seconds}s, last sign of life {silent_seconds}s ago"
+        );
+        printable_line(&line).into_owned() + "\n"
     }
 }
 

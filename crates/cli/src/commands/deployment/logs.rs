@@ -1,6 +1,5 @@
 //! `nimbus logs`: what a run of an environment wrote down.
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::unreadable;
+use nimbus_disk::{FolderFiles, unreadable};
 use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, RunFiles, log_path};
 use nimbus_orchestrator::{RunId, progress_of};
 use nimbus_runs::ports::RunStore as _;
@@ -86,7 +85,8 @@ pub(crate) async fn run(args: LogsArgs, context: &CommandContext) -> Result<Comm
     loop {
         // What is written between the two looks is seen by the next.
         let over = !args.follow || is_over(&runs, record.run, &place, environment).await?;
-        place_in_file = print_from(&path, place_in_file, &filter, &args, context)?;
+        let file = (place.records.files(), path.as_path());
+        place_in_file = print_from(file, place_in_file, &filter, &args, context)?;
         if over {
             return Ok(CommandOutcome::Done);
         }
@@ -115,13 +115,13 @@ pub(crate) struct LogFilter {
 
 /// Prints complete lines from a place on, and returns the next.
 fn print_from(
-    path: &Path,
+    (files, path): (&FolderFiles, &Path),
     from: u64,
     filter: &LogFilter,
     args: &LogsArgs,
     context: &CommandContext,
 ) -> Result<u64> {
-    let mut file = match File::open(path) {
+    let mut file = match files.open(path) {
         Ok(file) => file,
         // A stack that has not begun has no log yet.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && args.follow => return Ok(0),

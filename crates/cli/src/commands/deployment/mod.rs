@@ -29,13 +29,21 @@ pub(crate) mod validate;
 pub(crate) mod why;
 
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_engine_sandbox::SandboxSettings;
 use nimbus_orchestrator::Manifest;
 use nimbus_workspace::Workspace;
 
+use crate::commands::program::sandbox_settings;
 use crate::context::CommandContext;
 
+/// The workspace that a command works on. With `strict` it is a stranger's, and everything in it is looked at
+/// before anything is read or written; its files are opened from the folder that was looked at.
 pub(crate) fn workspace(context: &CommandContext) -> Result<Workspace> {
-    Workspace::find(&context.directory)
+    let workspace = Workspace::find(&context.directory)?;
+    match sandbox_settings(context)?.filter(SandboxSettings::is_strict) {
+        Some(sandbox) => workspace.contained(&sandbox.roots),
+        None => Ok(workspace),
+    }
 }
 
 /// For clap: an environment, or why it is none.

@@ -1,9 +1,9 @@
 //! `nimbus discover-resources`: what is deployed, over deployments and environments.
 
-use nimbus_core::{ComponentName, EnvironmentName, Result};
-use nimbus_engine_backend::{BackendError, Environment as Variables};
+use nimbus_core::{ComponentName, EnvironmentName, Result, printable_line};
+use nimbus_engine_backend::{BackendError, EnvironmentVariables};
 use nimbus_engine_model::Snapshot;
-use nimbus_engine_operations::{StackAccess, StackLocation};
+use nimbus_engine_operations::{SandboxSettings, StackAccess, StackLocation};
 use nimbus_local::{DeploymentPlace, Records};
 use nimbus_workspace::{Workspace, WorkspaceDeployment};
 use schemars::JsonSchema;
@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::{environment, workspace};
 use crate::commands::admin::ServerArgs;
+use crate::commands::program::sandbox_settings;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -50,14 +51,16 @@ pub(crate) async fn run(args: ResourcesArgs, context: &CommandContext) -> Result
                 .collect::<Result<_>>()?
         }
     };
+    let sandbox = sandbox_settings(context)?;
     let mut resources = Vec::new();
     for deployment in &deployments {
         let environments = deployment.manifest.environments.keys();
         for environment in environments.filter(|e| args.environment.is_none_or(|only| only == **e))
         {
             for stack in deployment.manifest.stacks.keys() {
-                resources
-                    .extend(of_unit(&args, deployment, &workspace, stack, *environment).await?);
+                let sandbox = sandbox.as_ref();
+                let found = of_unit(&args, deployment, &workspace, sandbox, stack, *environment);
+                resources.extend(found.await?);
             }
         }
     }
@@ -75,33 +78,30 @@ async fn of_unit(
     args: &ResourcesArgs,
     deployment: &WorkspaceDeployment,
     workspace: &Workspace,
+    sandbox: Option<&SandboxSettings>,
     stack: &ComponentName,
     environment: EnvironmentName,
 ) -> Result<Vec<FoundResource>> {
     let place = DeploymentPlace {
         workspace: workspace.clone(),
         deployment: deployment.clone(),
-        records: Records::of(&deployment.directory, args.rehearse),
+        records: Records::of(&deployment.directory, args.rehearse).beneath(workspace),
     };
-    let directory = place.state_folder();
-    let own = || {
-        directory
-            .is_dir()
-            .then(|| format!("file://{}", directory.display()))
-    };
-    let Some(backend) = args.backend.clone().or_else(own) else {
+    if args.backend.is_none() && !place.state_folder().is_dir() {
         return Ok(Vec::new());
-    };
+    }
+    let states = place.states(args.backend.as_deref(), sandbox);
     let metadata = &deployment.manifest.metadata;
     let location = StackLocation {
         directory: workspace.stack_source(stack),
-        stack: deployment
-            .manifest
-            .pulumi_stack(stack, environment)
-            .to_string(),
-        backend: Some(backend),
+        ..states.stack(
+            deployment
+                .manifest
+                .pulumi_stack(stack, environment)
+                .to_string(),
+        )
     };
-    let access = StackAccess::open(&location, &Variables::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let snapshot = match access.stack().load_unverified().await {
         Ok(state) => state.snapshot.unwrap_or_default(),
         Err(BackendError::NotFound { .. }) => Snapshot::default(),
@@ -159,8 +159,9 @@ impl Report for FoundResourcesReport {
                 ));
                 unit = heading;
             }
-            let id = found.id.as_deref().unwrap_or("-");
-            text.push_str(&format!("  {:<44} {:<36} {id}\n", found.type_, found.name));
+            let id = printable_line(found.id.as_deref().unwrap_or("-"));
+            let (type_, name) = (printable_line(&found.type_), printable_line(&found.name));
+            text.push_str(&format!("  {type_:<44} {name:<36} {id}\n"));
         }
         let count = self.resources.len();
         let noun = if count == 1 { "resource" } else { "resources" };

@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use nimbus_core::{Error, ErrorCode, ErrorKind, Result};
-use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, RecordedHolder, RunFiles, find_run};
-use nimbus_orchestrator::{RunEvent, RunId, RunResult, RunTally};
-use nimbus_runs::RunRecord;
+use nimbus_local::{EnvironmentLockFiles, RecordedHolder, RecordedRun, RunFiles, RunSelection};
+use nimbus_orchestrator::{RunEvent, RunResult, RunTally};
 use nimbus_runs::ports::RunStore as _;
 use nix::sys::signal::Signal;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::local::find_place;
-use super::run::{RunPlace, RunSummary, RunTitle, RunView, next_step, outcome};
+use super::run::{RunAddress, RunSummary, RunTitle, RunView, next_step, outcome};
 use super::runs::{ChosenRunArgs, ListedRun, RunsReport, status_of};
 use super::workspace;
 use crate::commands::program::ask_to_stop;
@@ -25,45 +23,37 @@ use crate::style::Terminal;
 /// How often a watched run is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A run where it is recorded.
-pub(crate) struct RecordedRun {
-    place: DeploymentPlace,
-    record: RunRecord,
-}
+/// A run of this machine that is looked at.
+struct ViewedRun(RecordedRun);
 
-impl RecordedRun {
-    /// By its number, or the newest of a deployment or an environment.
-    pub(crate) async fn find(args: &ChosenRunArgs, context: &CommandContext) -> Result<Self> {
-        if let Ok(run) = args.id.parse::<RunId>() {
-            let (place, record) = find_run(&workspace(context)?, run, args.rehearse).await?;
-            return Ok(Self { place, record });
-        }
-        let place = find_place(&args.id, args.rehearse, context)?;
-        let runs = RunFiles::new(&place.records);
-        let record = match (args.number, args.environment) {
-            (Some(run), None) => runs.find(run).await?,
-            (run, Some(environment)) => runs.pick(environment, run).await?,
-            (None, None) => runs.newest().await?,
+impl ViewedRun {
+    async fn find(args: &ChosenRunArgs, context: &CommandContext) -> Result<Self> {
+        let selection = RunSelection {
+            id: &args.id,
+            environment: args.environment,
+            number: args.number,
+            rehearsal: args.rehearse,
         };
-        Ok(Self { place, record })
+        let found = RecordedRun::find(workspace(context)?, selection).await?;
+        Ok(Self(found))
     }
 
     /// Who carries it out now, if somebody does.
     fn holder(&self) -> Result<Option<RecordedHolder>> {
-        let locks = EnvironmentLockFiles::new(&self.place.records);
-        let held = locks.holder(self.record.request.environment)?;
-        Ok(held.filter(|held| held.record.run == Some(self.record.run)))
+        let locks = EnvironmentLockFiles::new(&self.0.place.records);
+        let held = locks.holder(self.0.record.request.environment)?;
+        Ok(held.filter(|held| held.record.run == Some(self.0.record.run)))
     }
 
     async fn events(&self) -> Result<Vec<RunEvent>> {
-        RunFiles::new(&self.place.records)
-            .events(self.record.run)
+        RunFiles::new(&self.0.place.records)
+            .events(self.0.record.run)
             .await
     }
 
-    fn where_it_is(&self) -> RunPlace<'_> {
-        let request = &self.record.request;
-        RunPlace {
+    fn where_it_is(&self) -> RunAddress<'_> {
+        let request = &self.0.record.request;
+        RunAddress {
             deployment: request.deployment.as_str(),
             environment: request.environment,
             rehearsal: request.rehearsal,
@@ -72,18 +62,18 @@ impl RecordedRun {
 
     /// What is known of it, and whether it is over.
     fn report(&self, tally: &RunTally, is_held: bool, context: &CommandContext) -> RunViewReport {
-        let request = &self.record.request;
+        let request = &self.0.record.request;
         let place = self.where_it_is();
         let result = tally.result.unwrap_or(RunResult::Interrupted);
         let is_over = tally.result.is_some() || !is_held;
         let next = if is_over {
-            next_step(result, place, context)
+            next_step(result, tally.leaves_creates_open(), place, context)
         } else {
             None
         };
         let summary = RunSummary::of_tally(tally, request.action, place, result, next);
         RunViewReport {
-            started: self.record.started.clone(),
+            started: self.0.record.started.clone(),
             user: request.user.clone(),
             message: request.choices.message.clone(),
             summary: match is_over {
@@ -95,7 +85,7 @@ impl RecordedRun {
 }
 
 pub(super) async fn view(args: ChosenRunArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let run = RecordedRun::find(&args, context).await?;
+    let run = ViewedRun::find(&args, context).await?;
     let held = run.holder()?.is_some();
     let tally = tally_of(&run.events().await?);
     context.output.result(&run.report(&tally, held, context))?;
@@ -105,9 +95,9 @@ pub(super) async fn view(args: ChosenRunArgs, context: &CommandContext) -> Resul
 /// Shows a run from its record until it ends, with the exit code that it ends with. Ctrl-C ends the
 /// watching, not the run.
 pub(super) async fn watch(args: ChosenRunArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let run = RecordedRun::find(&args, context).await?;
-    let request = &run.record.request;
-    let graph = run.place.deployment.manifest.graph(request.environment);
+    let run = ViewedRun::find(&args, context).await?;
+    let request = &run.0.record.request;
+    let graph = run.0.place.deployment.manifest.graph(request.environment);
     let graph = graph.map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, error.to_string()))?;
     let title = RunTitle::new(request.action, run.where_it_is());
     let mut view = RunView::open(context.output, title, &graph);
@@ -148,9 +138,9 @@ pub(super) async fn cancel(
     args: ChosenRunArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let run = RecordedRun::find(&args, context).await?;
+    let run = ViewedRun::find(&args, context).await?;
     let Some(holder) = run.holder()? else {
-        let message = format!("{} is not running", run.record.run);
+        let message = format!("{} is not running", run.0.record.run);
         return Err(Error::new(ErrorCode::NOTHING_RUNNING, message)
             .with_help("`nimbus run view` says how it ended"));
     };
@@ -158,12 +148,12 @@ pub(super) async fn cancel(
     let tally = tally_of(&run.events().await?);
     let status = status_of(tally.result, true);
     context.output.result(&RunsReport {
-        runs: vec![ListedRun::of(run.record, status)],
+        runs: vec![ListedRun::of(run.0.record, status)],
     })?;
     Ok(CommandOutcome::Done)
 }
 
-fn tally_of(events: &[RunEvent]) -> RunTally {
+pub(super) fn tally_of(events: &[RunEvent]) -> RunTally {
     let mut tally = RunTally::default();
     events.iter().for_each(|event| tally.hear(event));
     tally

@@ -1,6 +1,6 @@
 //! `nimbus run`: runs of deployments, listed, looked at, watched, and asked to stop.
 
-use nimbus_core::{EnvironmentName, Result};
+use nimbus_core::{EnvironmentName, Result, printable_line};
 use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, RunFiles};
 use nimbus_orchestrator::{RunId, RunResult, progress_of};
 use nimbus_runs::RunRecord;
@@ -185,6 +185,7 @@ impl Report for RunsReport {
             } = run;
             let rehearsal = if run.rehearsal { " (rehearsal)" } else { "" };
             let status = status.replace('_', " ");
+            let user = printable_line(user);
             text.push_str(&format!(
                 "{deployment:<16} {number:<8} {kind:<9} {environment:<8} {status:<16} {started:<21} {user}{rehearsal}\n"
             ));

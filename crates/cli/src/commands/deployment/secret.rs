@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_engine_backend::{Environment as Variables, Keyring};
+use nimbus_engine_backend::{EnvironmentVariables, Keyring};
 use nimbus_local::{SecretFile, SecretScope};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -83,7 +83,7 @@ fn set(args: SetSecretArgs, context: &CommandContext) -> Result<CommandOutcome> 
     {
         return Err(manifest.unknown_environment(environment));
     }
-    let mut file = SecretFile::load(&place.deployment.directory)?;
+    let mut file = SecretFile::load_with(place.records.files(), &place.deployment.directory)?;
     let value = match &args.from_env {
         Some(variable) => Zeroizing::new(std::env::var(variable).map_err(|_| {
             let message = format!("the variable {variable} is not set");
@@ -91,7 +91,7 @@ fn set(args: SetSecretArgs, context: &CommandContext) -> Result<CommandOutcome> 
         })?),
         None => from_input(&args.name)?,
     };
-    let keyring = Keyring::new(Variables::process());
+    let keyring = Keyring::new(EnvironmentVariables::process());
     let scope = SecretScope::from(args.environment);
     file.set(
         &args.name,
@@ -106,7 +106,7 @@ fn set(args: SetSecretArgs, context: &CommandContext) -> Result<CommandOutcome> 
 
 fn remove(args: RemoveSecretArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, false, context)?;
-    let mut file = SecretFile::load(&place.deployment.directory)?;
+    let mut file = SecretFile::load_with(place.records.files(), &place.deployment.directory)?;
     file.remove(&args.name, args.environment.map(SecretScope::In))?;
     file.save()?;
     report("removed", args.name, args.environment, &file, context)
@@ -130,7 +130,7 @@ fn report(
 
 fn list(args: &ListSecretsArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, false, context)?;
-    let file = SecretFile::load(&place.deployment.directory)?;
+    let file = SecretFile::load_with(place.records.files(), &place.deployment.directory)?;
     let scopes = |scopes: Vec<SecretScope>| scopes.iter().map(ToString::to_string).collect();
     context.output.result(&SecretsReport {
         deployment: place.deployment.manifest.metadata.id.to_string(),

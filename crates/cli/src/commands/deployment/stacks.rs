@@ -1,6 +1,6 @@
 //! `list-stacks` and `discover`: what is registered, and what is there.
 
-use nimbus_core::Result;
+use nimbus_core::{Result, printable_line};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -90,7 +90,10 @@ impl Report for ListedStacksReport {
     fn text(&self, terminal: Terminal) -> String {
         let mut text = String::new();
         for stack in &self.stacks {
-            let name = terminal.paint(TextStyle::Heading, &format!("{:<18}", stack.name));
+            let name = terminal.paint(
+                TextStyle::Heading,
+                &format!("{:<18}", printable_line(&stack.name)),
+            );
             let remark = match (stack.registered, stack.program) {
                 (false, _) => terminal.paint(TextStyle::Warning, "  not registered"),
                 (true, false) => terminal.paint(TextStyle::Warning, "  no program"),
@@ -101,10 +104,11 @@ impl Report for ListedStacksReport {
             } else {
                 terminal.paint(
                     TextStyle::Faint,
-                    &format!("  ← {}", stack.dependencies.join(", ")),
+                    &format!("  ← {}", printable_line(&stack.dependencies.join(", "))),
                 )
             };
-            text.push_str(&format!("{name} {}{needs}{remark}\n", stack.description));
+            let description = printable_line(&stack.description);
+            text.push_str(&format!("{name} {description}{needs}{remark}\n"));
         }
         text
     }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use nimbus_control_wire::{Environment, Run, StackStanding};
-use nimbus_core::{EnvironmentName, Result};
+use nimbus_core::{EnvironmentName, Result, printable_line};
 use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, MemoryFiles, RunFiles, VersionFiles};
 use nimbus_orchestrator::{RunResult, progress_of};
 use nimbus_runs::RunRecord;
@@ -11,6 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::local::find_place;
+use super::run::{RunAddress, next_step};
+use super::run_view::tally_of;
 use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -53,7 +55,7 @@ pub(crate) async fn run(args: StatusArgs, context: &CommandContext) -> Result<Co
     let wanted = args.only();
     let mut shown = Vec::new();
     for environment in place.environments(wanted) {
-        shown.push(environment_status(&place, environment).await?);
+        shown.push(environment_status(&place, environment, context).await?);
     }
     context.output.result(&StatusReport {
         deployment: place.deployment.manifest.metadata.id.to_string(),
@@ -66,6 +68,7 @@ pub(crate) async fn run(args: StatusArgs, context: &CommandContext) -> Result<Co
 async fn environment_status(
     place: &DeploymentPlace,
     environment: EnvironmentName,
+    context: &CommandContext,
 ) -> Result<EnvironmentStatus> {
     let manifest = &place.deployment.manifest;
     let Some(target) = manifest.environments.get(&environment) else {
@@ -78,10 +81,22 @@ async fn environment_status(
         .await?
         .pop();
     let running = held.as_ref().and_then(|held| held.record.run);
+    let mut next = None;
     let last_run = match runs.of_environment(environment).await?.into_iter().next() {
         None => None,
         Some(record) => {
-            let progress = progress_of(&runs.events(record.run).await?);
+            let events = runs.events(record.run).await?;
+            let progress = progress_of(&events);
+            if running != Some(record.run) {
+                let result = progress.result.unwrap_or(RunResult::Interrupted);
+                let open = tally_of(&events).leaves_creates_open();
+                let of_run = RunAddress {
+                    deployment: manifest.metadata.id.as_str(),
+                    environment,
+                    rehearsal: place.records.is_rehearsal(),
+                };
+                next = next_step(result, open, of_run, context);
+            }
             let RunRecord {
                 run,
                 started,
@@ -130,6 +145,7 @@ async fn environment_status(
         version: version.map(|version| version.version),
         locked_by: held.map(|held| held.record.owner.to_string()),
         last_run,
+        next,
         stacks,
     })
 }
@@ -152,20 +168,22 @@ impl StatusArgs {
 }
 
 impl StatusReport {
-    /// What a server told of.
+    /// What a server told of, each environment with the command that goes on from its last run.
     pub(crate) fn of_server(
         args: &StatusArgs,
         deployment: String,
-        environments: Vec<Environment>,
+        environments: Vec<(Environment, Option<String>)>,
     ) -> Self {
-        let only = args.only();
-        let wanted =
-            |environment: &Environment| only.is_none_or(|name| environment.name == name.as_str());
-        let shown = environments.into_iter().filter(wanted);
+        let shown = environments
+            .into_iter()
+            .map(|(told, next)| EnvironmentStatus {
+                next,
+                ..EnvironmentStatus::from(told)
+            });
         Self {
             deployment,
             rehearsal: args.rehearse,
-            environments: shown.map(EnvironmentStatus::from).collect(),
+            environments: shown.collect(),
         }
     }
 
@@ -203,6 +221,7 @@ impl From<Environment> for EnvironmentStatus {
             version: told.version,
             locked_by: told.locked_by,
             last_run: told.last_run.map(run),
+            next: None,
             stacks: told.stacks.into_iter().map(stack).collect(),
         }
     }
@@ -225,6 +244,9 @@ struct EnvironmentStatus {
     /// Who is changing it now.
     locked_by: Option<String>,
     last_run: Option<LastRunReport>,
+    /// What to do next, when its last run left something undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
     stacks: Vec<StackStatus>,
 }
 
@@ -279,7 +301,7 @@ impl Report for StatusReport {
             text.push_str(&terminal.paint(TextStyle::Heading, &title));
             text.push('\n');
             if let Some(holder) = &environment.locked_by {
-                text.push_str(&format!("  locked by {holder}\n"));
+                text.push_str(&format!("  locked by {}\n", printable_line(holder)));
             }
             match &environment.last_run {
                 None => text.push_str("  no run yet\n"),
@@ -292,11 +314,14 @@ impl Report for StatusReport {
                         user,
                         ..
                     } = run;
-                    let result = result.replace('_', " ");
+                    let (result, user) = (result.replace('_', " "), printable_line(user));
                     text.push_str(&format!(
                         "  last run {run}: {kind} {result}, started {started} by {user}\n"
                     ));
                 }
+            }
+            if let Some(next) = &environment.next {
+                text.push_str(&format!("  next: {next}\n"));
             }
             for stack in &environment.stacks {
                 let StackStatus {

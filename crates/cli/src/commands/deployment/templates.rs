@@ -1,6 +1,6 @@
 //! `list-templates`, `show-template` and `validate-template`.
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{Error, ErrorCode, Result, printable_line};
 use nimbus_orchestrator::TemplateLibrary;
 use nimbus_orchestrator::validate::{self, FindingSeverity};
 use nimbus_workspace::custom_template;
@@ -137,7 +137,9 @@ impl Report for TemplatesReport {
         {
             let count = stacks.len();
             let environments = environments.join(", ");
-            let name = terminal.paint(TextStyle::Heading, &format!("{name:<16}"));
+            let (environments, description) =
+                (printable_line(&environments), printable_line(description));
+            let name = terminal.paint(TextStyle::Heading, &format!("{:<16}", printable_line(name)));
             text.push_str(&format!(
                 "{name} {count:>2} stacks  {environments:<18}  {description}\n"
             ));

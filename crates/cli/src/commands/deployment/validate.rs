@@ -1,6 +1,6 @@
 //! `validate`, `validate-stack` and `validate-dependencies`: every finding, with what to do.
 
-use nimbus_core::{EnvironmentName, Error, ErrorCode, ErrorKind, Result};
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, ErrorKind, Result};
 use nimbus_orchestrator::validate::{self, FindingSeverity, ValidationFinding};
 use nimbus_orchestrator::{Manifest, PlaceholderSource, TemplateText};
 use nimbus_workspace::{ConfiguredManifest, Workspace};
@@ -63,7 +63,7 @@ pub(crate) async fn run(
     let mut findings = validate::validate(manifest, &workspace.library()?, &environments);
     findings.extend(programs(
         &workspace,
-        manifest.enabled().map(|(name, _)| name.as_str()),
+        manifest.enabled().map(|(name, _)| name),
     ));
     findings.extend(queries(manifest, &environments));
     report(&configured, &args.id, &findings, context)
@@ -89,7 +89,11 @@ pub(crate) async fn stack(
     let mine = format!("'{}'", args.stack);
     let place = format!("spec.stacks.{}.", args.stack);
     findings.retain(|f| f.detail.contains(&mine) || f.detail.contains(&place));
-    findings.extend(programs(&workspace, [args.stack.as_str()]));
+    let named = manifest
+        .stacks
+        .keys()
+        .filter(|name| **name == args.stack.as_str());
+    findings.extend(programs(&workspace, named));
     findings.extend(queries(&manifest, &[args.environment]));
     report(&configured, &args.id, &findings, context)
 }
@@ -109,15 +113,15 @@ pub(crate) async fn dependencies(
 /// same for every deployment.
 fn programs<'a>(
     workspace: &Workspace,
-    stacks: impl IntoIterator<Item = &'a str>,
+    stacks: impl IntoIterator<Item = &'a ComponentName>,
 ) -> Vec<ValidationFinding> {
-    let problem = |stack: &str| {
+    let problem = |stack: &ComponentName| {
         workspace
             .project_file(stack)
             .err()
-            .map(|error| (stack.to_owned(), error))
+            .map(|error| (stack.clone(), error))
     };
-    let finding = |(stack, error): (String, Error)| ValidationFinding {
+    let finding = |(stack, error): (ComponentName, Error)| ValidationFinding {
         severity: FindingSeverity::Error,
         title: match error.code() {
             ErrorCode::STACK_PROGRAM_MISSING => "Missing program",

@@ -17,6 +17,7 @@ pub(super) async fn check_all(context: &CommandContext) -> Vec<DoctorCheck> {
     let mut checks = vec![settings(&loaded)];
     if let Ok(loaded) = loaded {
         checks.extend(unknown_variables(loaded));
+        checks.extend(unused_variables(loaded));
         checks.extend(secrets_in_file(context, loaded));
         checks.push(object_store(loaded).await);
     }
@@ -58,6 +59,15 @@ fn unknown_variables(loaded: &LoadedSettings) -> Option<DoctorCheck> {
     };
     let detail = format!("{} mean nothing to Nimbus", names.join(", "));
     let check = DoctorCheck::ok("variables", CheckGroup::Services, "Variables", detail);
+    Some(check.state(CheckState::Warning, fix))
+}
+
+/// What nothing reads must not be believed to work.
+fn unused_variables(loaded: &LoadedSettings) -> Option<DoctorCheck> {
+    let first = loaded.unused_variables.first()?;
+    let detail = format!("not used: {}", loaded.unused_variables.join(", "));
+    let fix = format!("unset {first}; nothing reads it");
+    let check = DoctorCheck::ok("unused", CheckGroup::Services, "Unused variables", detail);
     Some(check.state(CheckState::Warning, fix))
 }
 

@@ -31,7 +31,7 @@ const TOOLS: &[RequiredTool] = &[
         title: "Node.js",
         programs: &["node"],
         version_argument: "--version",
-        minimum: (20, 0),
+        minimum: (22, 0),
         needed_for: "TypeScript and JavaScript programs",
         packages: SystemPackages {
             apt: Some("nodejs"),

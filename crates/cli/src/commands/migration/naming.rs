@@ -5,6 +5,7 @@ use nimbus_local::{OldStates, OldStatesRequest};
 
 use super::NamingMigrationReport;
 use crate::commands::deployment::{usage, workspace};
+use crate::commands::program::sandbox_settings;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
@@ -48,6 +49,7 @@ pub(crate) async fn run(
         deployment: args.deployment,
         backend: args.backend,
         directory: context.directory.clone(),
+        sandbox: sandbox_settings(context)?,
     };
     let found = OldStates::find(workspace(context)?, request).await?;
     let record = if args.dry_run {

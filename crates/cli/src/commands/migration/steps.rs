@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
-use nimbus_core::Result;
+use nimbus_core::{ErrorCode, Result};
+use nimbus_engine_sandbox::SandboxSettings;
 use nimbus_local::undo_newest_migration;
 use nimbus_workspace::migration::{
     WorkspaceMigration, plan_tree, rename_environment, rename_scripts,
 };
+use nimbus_workspace::require_own_folder;
 
 use super::NamingMigrationReport;
 use crate::commands::deployment::workspace;
+use crate::commands::program::sandbox_settings;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
@@ -38,6 +41,7 @@ pub(crate) struct UndoArgs {}
 
 /// The directory that holds `aws/` and `admin/`.
 pub(crate) async fn tree(args: TreeArgs, context: &CommandContext) -> Result<CommandOutcome> {
+    require_contained_directory(context)?;
     let migration = plan_tree(&context.directory)?;
     finish(
         &migration,
@@ -94,17 +98,34 @@ pub(crate) async fn stack_scripts(
 
 /// Takes back the newest migration of this workspace or of the tree that it was made from.
 pub(crate) async fn undo(_: UndoArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let here = workspace(context).map(|workspace| workspace.root().to_owned());
-    let mut roots: Vec<_> = here.into_iter().collect();
-    roots.push(context.directory.clone());
+    let sandbox = sandbox_settings(context)?;
+    let mut roots = match workspace(context) {
+        Ok(workspace) => vec![workspace.root().to_owned()],
+        Err(error) if error.code() == ErrorCode::WORKSPACE_MISSING => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    // A stranger's workspace has been looked at; what is around it has not.
+    let strict = sandbox.as_ref().is_some_and(SandboxSettings::is_strict);
+    if !strict || roots.is_empty() {
+        require_contained_directory(context)?;
+        roots.push(context.directory.clone());
+    }
     roots.dedup();
-    let undone = undo_newest_migration(&roots).await?;
+    let undone = undo_newest_migration(&roots, sandbox.as_ref()).await?;
     context.output.result(&NamingMigrationReport {
         dry_run: false,
         changes: undone.changes,
         record: Some(undone.record.display().to_string()),
     })?;
     Ok(CommandOutcome::Done)
+}
+
+/// With `strict` the tree is a stranger's, and nothing in it leads out of it.
+fn require_contained_directory(context: &CommandContext) -> Result<()> {
+    match sandbox_settings(context)?.filter(SandboxSettings::is_strict) {
+        Some(_) => require_own_folder(&context.directory),
+        None => Ok(()),
+    }
 }
 
 fn finish(

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use nimbus_core::Result;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_operations::{
-    PolicyPackRequest, ResourceSelection, RunOptions, StackLocation, selected_stack,
+    OperationOptions, PolicyPackRequest, ResourceSelection, StackGrant, StackLocation,
+    StateLocation, selected_stack,
 };
 
 use super::sandbox::{SandboxArgs, from_settings as sandbox_settings};
@@ -15,7 +16,7 @@ use crate::context::CommandContext;
 /// Where a program and its state are.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ProgramLocationArgs {
-    /// Folder of the program, with Pulumi.yaml in it or above it
+    /// Folder of the program, with Pulumi.yaml in it or above it; only in it where the sandbox is strict
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
@@ -28,12 +29,18 @@ pub(crate) struct ProgramLocationArgs {
 }
 
 impl ProgramLocationArgs {
-    pub(crate) fn location(&self, stack: &str, context: &CommandContext) -> StackLocation {
-        StackLocation {
+    pub(crate) fn location(&self, stack: &str, context: &CommandContext) -> Result<StackLocation> {
+        Ok(self.states(context)?.stack(stack))
+    }
+
+    /// Where states are, before a stack is named. With `strict` a project in the folder has no say in it.
+    pub(crate) fn states(&self, context: &CommandContext) -> Result<StateLocation> {
+        let sandbox = sandbox_settings(context)?;
+        Ok(StateLocation {
             directory: context.directory.join(&self.dir),
-            stack: stack.to_owned(),
             backend: self.backend.clone(),
-        }
+            granted: StackGrant::by_operator(sandbox.as_ref()),
+        })
     }
 }
 
@@ -52,12 +59,12 @@ impl LocationArgs {
     /// Where the stack is that was named, or selected.
     pub(crate) fn location(&self, context: &CommandContext) -> Result<StackLocation> {
         if let Some(stack) = &self.stack {
-            return Ok(self.place.location(stack, context));
+            return self.place.location(stack, context);
         }
-        let unnamed = self.place.location("", context);
+        let states = self.place.states(context)?;
         let sandbox = sandbox_settings(context)?;
-        let stack = selected_stack(&unnamed, sandbox.as_ref(), &Environment::process())?;
-        Ok(StackLocation { stack, ..unnamed })
+        let stack = selected_stack(&states, sandbox.as_ref(), &EnvironmentVariables::process())?;
+        Ok(states.stack(stack))
     }
 }
 
@@ -83,7 +90,7 @@ pub(crate) struct TargetArgs {
 }
 
 impl TargetArgs {
-    pub(crate) fn apply(&self, options: &mut RunOptions) {
+    pub(crate) fn apply(&self, options: &mut OperationOptions) {
         options.targets = ResourceSelection {
             patterns: self.target.clone(),
             dependents: self.target_dependents,
@@ -108,7 +115,7 @@ pub(crate) struct RefreshArgs {
 }
 
 impl RefreshArgs {
-    pub(crate) fn apply(&self, options: &mut RunOptions) {
+    pub(crate) fn apply(&self, options: &mut OperationOptions) {
         options.refresh = self.refresh;
         options.allow_mass_removal = self.allow_mass_removal;
     }
@@ -135,7 +142,7 @@ impl EffortArgs {
         self.trace.file()
     }
 
-    pub(crate) fn apply(&self, options: &mut RunOptions) {
+    pub(crate) fn apply(&self, options: &mut OperationOptions) {
         options.parallel = self.parallel.map(usize::from);
         options.continue_on_error = self.continue_on_error;
     }
@@ -153,7 +160,7 @@ pub(crate) struct ProgramArgs {
     policies: PolicyArgs,
 
     #[command(flatten)]
-    sandbox: SandboxArgs,
+    pub(super) sandbox: SandboxArgs,
 
     /// Compile TypeScript without checking its types
     #[arg(long, alias = "transpile-only")]
@@ -165,7 +172,11 @@ pub(crate) struct ProgramArgs {
 }
 
 impl ProgramArgs {
-    pub(crate) fn apply(&self, options: &mut RunOptions, context: &CommandContext) -> Result<()> {
+    pub(crate) fn apply(
+        &self,
+        options: &mut OperationOptions,
+        context: &CommandContext,
+    ) -> Result<()> {
         options.replace.clone_from(&self.replace);
         options.sandbox = self.sandbox.settings(context)?;
         options.transpile_only = self.no_typecheck;
@@ -241,7 +252,7 @@ pub(crate) struct ConsentArgs {
 }
 
 impl ConsentArgs {
-    pub(crate) fn apply(&self, options: &mut RunOptions) {
+    pub(crate) fn apply(&self, options: &mut OperationOptions) {
         options.message.clone_from(&self.message);
         options.allow_unknown = self.allow_unknown;
     }

@@ -4,7 +4,7 @@
 //! recorded. With `--kill` it is asked twice, and what is running becomes unknown.
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::{Environment, Owner};
+use nimbus_engine_backend::{EnvironmentVariables, Owner};
 use nimbus_engine_operations::StackAccess;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -33,7 +33,7 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let Some(holder) = access.stack().holder().await? else {
         let message = format!("no operation is running on {}", access.name);
         return Err(Error::new(ErrorCode::NOTHING_RUNNING, message));

@@ -1,8 +1,8 @@
 //! `nimbus program destroy`: delete everything that the stack has. The program runs only if
 //! asked for.
 
-use nimbus_core::Result;
-use nimbus_engine_operations::{OperationAction, RunOptions};
+use nimbus_core::{Result, StackOperation};
+use nimbus_engine_operations::OperationOptions;
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::event_sinks::Complaints;
@@ -29,7 +29,7 @@ pub(crate) struct ProgramDestroyArgs {
     #[command(flatten)]
     pub(super) effort: EffortArgs,
     #[command(flatten)]
-    sandbox: SandboxArgs,
+    pub(super) sandbox: SandboxArgs,
     #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
@@ -42,9 +42,9 @@ pub(crate) async fn run(
     args: ProgramDestroyArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let mut options = RunOptions {
+    let mut options = OperationOptions {
         run_program: args.run_program,
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
     args.refresh.apply(&mut options);
     args.targets.apply(&mut options);
@@ -53,7 +53,7 @@ pub(crate) async fn run(
     options.sandbox = args.sandbox.settings(context)?;
     let asked = ProgramRequest {
         location: args.location.location(context)?,
-        action: OperationAction::Destroy,
+        operation: StackOperation::Destroy,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

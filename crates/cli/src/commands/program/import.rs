@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{Error, ErrorCode, Result, StackOperation};
 use nimbus_engine_model::Urn;
-use nimbus_engine_operations::{ImportItem, OperationAction, RunOptions};
+use nimbus_engine_operations::{ImportItem, OperationOptions};
 use serde::Deserialize;
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs};
@@ -52,7 +52,7 @@ pub(crate) struct ProgramImportArgs {
     #[command(flatten)]
     pub(super) effort: EffortArgs,
     #[command(flatten)]
-    sandbox: SandboxArgs,
+    pub(super) sandbox: SandboxArgs,
     #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
@@ -72,13 +72,16 @@ pub(crate) async fn run(
     for item in &mut items {
         item.protect = !args.no_protect && !item.component;
     }
-    let mut options = RunOptions::default();
+    let mut options = OperationOptions {
+        imports: items,
+        ..OperationOptions::default()
+    };
     args.effort.apply(&mut options);
     // Without the program there is still its code: dynamic providers that the state names.
     options.sandbox = args.sandbox.settings(context)?;
     let asked = ProgramRequest {
         location: args.location.location(context)?,
-        action: OperationAction::Import(items),
+        operation: StackOperation::Import,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

@@ -76,6 +76,19 @@ impl ProgramCommand {
         }
     }
 
+    /// What it was told about its sandbox.
+    pub(crate) fn sandbox(&self) -> Option<&SandboxArgs> {
+        match self {
+            Self::Preview(args) => Some(&args.program.sandbox),
+            Self::Up(args) => Some(&args.program.sandbox),
+            Self::Destroy(args) => Some(&args.sandbox),
+            Self::Refresh(args) => Some(&args.sandbox),
+            Self::Import(args) => Some(&args.sandbox),
+            // Neither runs a program.
+            Self::Outputs(_) | Self::Cancel(_) => None,
+        }
+    }
+
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Preview(args) => preview::run(args, context).await,

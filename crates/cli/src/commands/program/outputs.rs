@@ -1,7 +1,7 @@
 //! `nimbus program outputs`: what the program exported when it was last deployed.
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_model::PropertyValue;
 use nimbus_engine_operations::{StackAccess, stack_outputs};
 use schemars::JsonSchema;
@@ -14,6 +14,7 @@ use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
+use crate::table::{TableCell, TextTable};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ProgramOutputsArgs {
@@ -34,7 +35,7 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let loaded = access.stack().load(&access.keyring).await?;
     let mut outputs = loaded
         .snapshot
@@ -89,16 +90,15 @@ impl Report for OutputsReport {
                 .map(|value| shown(value) + "\n")
                 .collect();
         }
-        let width = self
-            .outputs
-            .keys()
-            .map(|name| name.chars().count())
-            .max()
-            .unwrap_or(0);
-        let line = |(name, value): (&String, &Value)| {
-            let name = terminal.paint(TextStyle::Heading, &format!("{name:width$}"));
-            format!("{name}  {}\n", shown(value))
-        };
-        self.outputs.iter().map(line).collect()
+        let mut table = TextTable::new(terminal);
+        for (name, value) in &self.outputs {
+            let name = TableCell::new(name).painted(TextStyle::Heading);
+            table.row([name, TableCell::new(shown(value))]);
+        }
+        table.text()
+    }
+
+    fn is_bare_value(&self) -> bool {
+        self.only.is_some()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use nimbus_core::Result;
-use nimbus_engine_operations::{OperationAction, RunOptions};
+use nimbus_core::{Result, StackOperation};
+use nimbus_engine_operations::OperationOptions;
 
 use super::args::{EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::event_sinks::Complaints;
@@ -34,7 +34,7 @@ pub(crate) struct ProgramPreviewArgs {
     #[command(flatten)]
     pub(super) effort: EffortArgs,
     #[command(flatten)]
-    program: ProgramArgs,
+    pub(super) program: ProgramArgs,
     #[command(flatten)]
     rehearsal: RehearsalArgs,
     #[command(flatten)]
@@ -46,9 +46,9 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     args.ending.format.check(context)?;
-    let mut options = RunOptions {
+    let mut options = OperationOptions {
         save_plan: args.save_plan.map(|file| context.directory.join(file)),
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
     args.refresh.apply(&mut options);
     args.targets.apply(&mut options);
@@ -57,7 +57,7 @@ pub(crate) async fn run(
     save_assignments(&args.location, options.sandbox.as_ref(), context)?;
     let asked = ProgramRequest {
         location: args.location.location(context)?,
-        action: OperationAction::Update,
+        operation: StackOperation::Update,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

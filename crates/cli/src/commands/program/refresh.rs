@@ -1,7 +1,7 @@
 //! `nimbus program refresh`: record what is really there. The program runs only if asked for.
 
-use nimbus_core::Result;
-use nimbus_engine_operations::{OperationAction, RunOptions};
+use nimbus_core::{Result, StackOperation};
+use nimbus_engine_operations::OperationOptions;
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs, TargetArgs};
 use super::event_sinks::Complaints;
@@ -33,7 +33,7 @@ pub(crate) struct ProgramRefreshArgs {
     #[command(flatten)]
     pub(super) effort: EffortArgs,
     #[command(flatten)]
-    sandbox: SandboxArgs,
+    pub(super) sandbox: SandboxArgs,
     #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
@@ -46,11 +46,11 @@ pub(crate) async fn run(
     args: ProgramRefreshArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let mut options = RunOptions {
+    let mut options = OperationOptions {
         clear_pending_creates: args.clear_pending_creates,
         allow_mass_removal: args.allow_mass_removal,
         run_program: args.run_program,
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
@@ -58,7 +58,7 @@ pub(crate) async fn run(
     options.sandbox = args.sandbox.settings(context)?;
     let asked = ProgramRequest {
         location: args.location.location(context)?,
-        action: OperationAction::Refresh,
+        operation: StackOperation::Refresh,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

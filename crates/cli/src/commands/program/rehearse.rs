@@ -9,17 +9,20 @@ use std::sync::Arc;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_disk::{layout, unwritable};
 use nimbus_engine_backend::project::Project;
-use nimbus_engine_backend::{Environment, Keyring};
+use nimbus_engine_backend::{EnvironmentVariables, Keyring};
 use nimbus_engine_operations::{
-    Engine, EngineKind, ProviderSource, StackLocation, StackWorkspace, backend_address, engine_for,
+    Engine, EngineKind, ProviderSource, StackGrant, StackLocation, StackWorkspace, StateLocation,
+    backend_address, engine_for, find_project,
 };
 use nimbus_engine_ports::ProviderHost;
 use nimbus_local::unit_environment;
 use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, SimulatedWorld};
+use nimbus_workspace::require_own_folder;
 
 use super::engine::EngineArgs;
 use super::orders::OrderArgs;
 use super::processes::shared_providers;
+use super::sandbox::from_settings as sandbox_settings;
 use crate::context::CommandContext;
 
 /// Whether nothing real is to be touched.
@@ -50,7 +53,7 @@ impl RehearsalArgs {
         observer: &Observer,
     ) -> Result<(StackLocation, Box<dyn Engine>)> {
         if !self.rehearse {
-            refuse_rehearsed(&real)?;
+            refuse_rehearsed(&real.states())?;
         }
         let kind = if self.engine.is_official() {
             EngineKind::Official
@@ -62,16 +65,24 @@ impl RehearsalArgs {
             let engine = engine_for(kind, ProviderSource::Installed { shared });
             return Ok((real, engine));
         }
-        let keys = Keyring::new(Environment::process());
-        let project = Project::find(&real.directory)?;
+        let keys = Keyring::new(EnvironmentVariables::process());
+        let sandbox = sandbox_settings(context)?;
+        let (project, files) = find_project(&real.directory, sandbox.as_ref())?;
         let root = project.directory().to_owned();
+        if files.is_restricted() {
+            // It reads answers from the one, and keeps its state in the other.
+            require_own_folder(&root.join("rehearsal"))?;
+            require_own_folder(&layout::beside(&root))?;
+        }
         let folder = layout::rehearsal(&root);
         std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, error))?;
         let location = StackLocation {
             backend: Some(format!("file://{}", folder.display())),
+            // In a folder of its own there are no others' stacks.
+            granted: StackGrant::by_operator(sandbox.as_ref()),
             ..real
         };
-        let workspace = StackWorkspace::open(&location, &keys, None).await?;
+        let workspace = StackWorkspace::open(&location, &keys, sandbox.as_ref()).await?;
         let file = SimulatedWorld::file_in(&folder, workspace.access.name.stack());
         let rehearsal = Rehearsal::new(
             SimulatedWorld::open(&file)?,
@@ -94,9 +105,12 @@ impl RehearsalArgs {
 }
 
 /// Nothing real is done with what exists only in a simulated cloud.
-pub(crate) fn refuse_rehearsed(real: &StackLocation) -> Result<()> {
-    let project = Project::find(&real.directory).ok();
-    let address = backend_address(real, project.as_ref(), &Environment::process())?;
+pub(crate) fn refuse_rehearsed(real: &StateLocation) -> Result<()> {
+    let project = match real.granted.is_strangers() {
+        true => None,
+        false => Project::find(&real.directory).ok(),
+    };
+    let address = backend_address(real, project.as_ref(), &EnvironmentVariables::process())?;
     match address.strip_prefix("file://").map(Path::new) {
         Some(folder) if SimulatedWorld::lives_in(folder) => {
             let message = format!("{} has the state of rehearsals", folder.display());

@@ -1,10 +1,10 @@
 //! The way of every verb that runs an operation: preview, question, act.
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{Error, ErrorCode, Result, StackOperation};
 use nimbus_engine_display::DisplaySubject;
 use nimbus_engine_operations::{
-    Cancellation, OperationAction, OperationMode, OperationReport, OperationRequest, RunOptions,
-    SandboxSettings, StackLocation, find_project,
+    Cancellation, OperationOptions, OperationReport, OperationRequest, SandboxSettings,
+    StackLocation, find_project,
 };
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 use nimbus_rehearsal::Observer;
@@ -26,8 +26,8 @@ use crate::text_page::TextPage;
 /// What a verb asks for.
 pub(super) struct ProgramRequest<'a> {
     pub(super) location: StackLocation,
-    pub(super) action: OperationAction,
-    pub(super) options: RunOptions,
+    pub(super) operation: StackOperation,
+    pub(super) options: OperationOptions,
     pub(super) show: ShowArgs,
     pub(super) rehearsal: &'a RehearsalArgs,
     /// What the last operation complained about.
@@ -46,11 +46,10 @@ impl ProgramRequest<'_> {
             PreviewFormat::Markdown => OperationPage::Instead(text.clone()),
             PreviewFormat::Text => page_of_job(&text, context),
         };
-        let mode = OperationMode::Preview;
         let report = self
             .look_ahead(context, &Cancellation::new(), &page)
             .await?;
-        self.tell_page(&page, &report, mode, context)?;
+        self.tell_page(&page, &report, true, context)?;
         Ok(report)
     }
 
@@ -82,10 +81,9 @@ impl ProgramRequest<'_> {
             // Whoever answered has read the warnings above.
             self.options.allow_unknown = true;
         }
-        let mode = OperationMode::Apply;
         let page = page_of_job(&TextPage::default(), context);
-        let report = self.operate(context, mode, &cancellation, &page).await?;
-        self.tell_page(&page, &report, mode, context)?;
+        let report = self.operate(context, false, &cancellation, &page).await?;
+        self.tell_page(&page, &report, false, context)?;
         ended(context, report.result)
     }
 
@@ -97,15 +95,14 @@ impl ProgramRequest<'_> {
         cancellation: &Cancellation,
         page: &OperationPage,
     ) -> Result<OperationReport> {
-        let mode = OperationMode::Preview;
-        let report = self.operate(context, mode, cancellation, page).await;
+        let report = self.operate(context, true, cancellation, page).await;
         let failed = report.as_ref().is_ok_and(|report| report.result.is_err());
         if !failed || self.rehearsal.rehearse || self.rehearsal.is_official() {
             return report;
         }
         let complaints = self.complaints.take();
         match install_missing(&complaints, &self.location.directory, context).await? {
-            true => self.operate(context, mode, cancellation, page).await,
+            true => self.operate(context, true, cancellation, page).await,
             false => report,
         }
     }
@@ -134,18 +131,21 @@ impl ProgramRequest<'_> {
     async fn operate(
         &self,
         context: &CommandContext,
-        mode: OperationMode,
+        dry_run: bool,
         cancellation: &Cancellation,
         page: &OperationPage,
     ) -> Result<OperationReport> {
-        let options = self.options.clone();
+        let options = OperationOptions {
+            dry_run,
+            ..self.options.clone()
+        };
         let location = self.location.clone();
         let observer = Observer::default();
         let stage = self.rehearsal.engine(location, context, &observer);
         let (location, engine) = stage.await?;
         let watchers = OperationSinks::open(
             context,
-            self.subject(mode, &location, options.sandbox.as_ref()),
+            self.subject(dry_run, &location, options.sandbox.as_ref()),
             self.show,
             page,
         );
@@ -154,8 +154,7 @@ impl ProgramRequest<'_> {
         }
         let request = OperationRequest {
             location,
-            action: self.action.clone(),
-            mode,
+            operation: self.operation,
             options,
         };
         let foretells = !self.rehearsal.is_official();
@@ -175,14 +174,14 @@ impl ProgramRequest<'_> {
         &self,
         page: &OperationPage,
         report: &OperationReport,
-        mode: OperationMode,
+        dry_run: bool,
         context: &CommandContext,
     ) -> Result<()> {
         let (OperationPage::Beside(text) | OperationPage::Instead(text)) = page else {
             return Ok(());
         };
         let stack = self.location.stack.as_str();
-        let heading = format!("{}{}", self.mark(), title(&self.action, mode));
+        let heading = format!("{}{}", self.mark(), title(self.operation, dry_run));
         let shown = report
             .changes
             .iter()
@@ -204,13 +203,13 @@ impl ProgramRequest<'_> {
 
     fn subject(
         &self,
-        mode: OperationMode,
+        dry_run: bool,
         location: &StackLocation,
         sandbox: Option<&SandboxSettings>,
     ) -> DisplaySubject {
         let stack = location.stack.rsplit('/').next().unwrap_or_default();
         DisplaySubject {
-            title: format!("{}{}", self.mark(), title(&self.action, mode)),
+            title: format!("{}{}", self.mark(), title(self.operation, dry_run)),
             stack: stack.to_owned(),
             project: project_name(location, sandbox),
         }
@@ -227,13 +226,14 @@ impl ProgramRequest<'_> {
 
     fn question(&self) -> String {
         let stack = self.location.stack.as_str();
-        let question = match &self.action {
-            OperationAction::Update => format!("Update {stack}?"),
-            OperationAction::Destroy => format!("Delete what is listed above from {stack}?"),
-            OperationAction::Refresh => format!("Record what was found in the state of {stack}?"),
-            OperationAction::Restore(_) => format!("Bring {stack} back to the recorded state?"),
-            OperationAction::Import(items) => {
-                format!("Import {} resources into {stack}?", items.len())
+        let question = match self.operation {
+            StackOperation::Update => format!("Update {stack}?"),
+            StackOperation::Destroy => format!("Delete what is listed above from {stack}?"),
+            StackOperation::Refresh => format!("Record what was found in the state of {stack}?"),
+            StackOperation::Restore => format!("Bring {stack} back to the recorded state?"),
+            StackOperation::Import => {
+                let count = self.options.imports.len();
+                format!("Import {count} resources into {stack}?")
             }
         };
         format!("{}{question}", self.mark())
@@ -293,18 +293,18 @@ fn project_name(location: &StackLocation, sandbox: Option<&SandboxSettings>) -> 
         .unwrap_or_default()
 }
 
-fn title(action: &OperationAction, mode: OperationMode) -> &'static str {
-    match (action, mode) {
-        (OperationAction::Update, OperationMode::Preview) => "Previewing update",
-        (OperationAction::Update, OperationMode::Apply) => "Updating",
-        (OperationAction::Destroy, OperationMode::Preview) => "Previewing destroy",
-        (OperationAction::Destroy, OperationMode::Apply) => "Destroying",
-        (OperationAction::Refresh, OperationMode::Preview) => "Previewing refresh",
-        (OperationAction::Refresh, OperationMode::Apply) => "Refreshing",
-        (OperationAction::Import(_), OperationMode::Preview) => "Previewing import",
-        (OperationAction::Import(_), OperationMode::Apply) => "Importing",
-        (OperationAction::Restore(_), OperationMode::Preview) => "Previewing restore",
-        (OperationAction::Restore(_), OperationMode::Apply) => "Restoring",
+fn title(operation: StackOperation, dry_run: bool) -> &'static str {
+    match (operation, dry_run) {
+        (StackOperation::Update, true) => "Previewing update",
+        (StackOperation::Update, false) => "Updating",
+        (StackOperation::Destroy, true) => "Previewing destroy",
+        (StackOperation::Destroy, false) => "Destroying",
+        (StackOperation::Refresh, true) => "Previewing refresh",
+        (StackOperation::Refresh, false) => "Refreshing",
+        (StackOperation::Import, true) => "Previewing import",
+        (StackOperation::Import, false) => "Importing",
+        (StackOperation::Restore, true) => "Previewing restore",
+        (StackOperation::Restore, false) => "Restoring",
     }
 }
 

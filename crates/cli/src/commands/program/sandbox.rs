@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use nimbus_config::{AddressList, Engine, NameList, SandboxMode, SandboxNetwork, SettingOrigin};
+use nimbus_config::{
+    AddressList, Engine, FlagValue, NameList, SandboxMode, SandboxNetwork, SettingOrigin,
+};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_sandbox::{
     Allowances, IsolationMode, ProgramNetwork, ResourceLimits, SandboxSettings,
@@ -87,6 +89,20 @@ pub(crate) fn for_demo(context: &CommandContext) -> Result<SandboxSettings> {
 }
 
 impl SandboxArgs {
+    /// The mode as a setting, which it goes before.
+    pub(crate) fn flag(&self) -> Option<FlagValue> {
+        let mode = match self.sandbox? {
+            ModeArg::Off => SandboxMode::Off,
+            ModeArg::BestEffort => SandboxMode::BestEffort,
+            ModeArg::Strict => SandboxMode::Strict,
+        };
+        Some(FlagValue {
+            path: "engine.sandbox",
+            flag: "--sandbox",
+            value: mode.word().to_owned(),
+        })
+    }
+
     /// What is asked of the sandbox; `None` for none.
     pub(crate) fn settings(&self, context: &CommandContext) -> Result<Option<SandboxSettings>> {
         let chosen = &context.settings()?.settings.engine;
@@ -157,6 +173,7 @@ fn allowances(chosen: &Engine) -> Allowances {
         providers: listed(&chosen.sandbox_providers.value),
         variables: listed(&chosen.sandbox_env.value).unwrap_or_default(),
         lookups: listed(&chosen.sandbox_lookups.value).unwrap_or_default(),
+        projects: listed(&chosen.sandbox_projects.value).unwrap_or_default(),
         references: listed(&chosen.sandbox_references.value).unwrap_or_default(),
         secrets: chosen
             .sandbox_secrets

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use nimbus_core::Result;
-use nimbus_engine_operations::{OperationAction, RunOptions};
+use nimbus_core::{Result, StackOperation};
+use nimbus_engine_operations::OperationOptions;
 
 use super::args::{
     ConsentArgs, EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs,
@@ -32,7 +32,7 @@ pub(crate) struct ProgramUpArgs {
     #[command(flatten)]
     pub(super) effort: EffortArgs,
     #[command(flatten)]
-    program: ProgramArgs,
+    pub(super) program: ProgramArgs,
     #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
@@ -42,9 +42,9 @@ pub(crate) struct ProgramUpArgs {
 }
 
 pub(crate) async fn run(args: ProgramUpArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let mut options = RunOptions {
+    let mut options = OperationOptions {
         plan: args.plan.map(|file| context.directory.join(file)),
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
     args.refresh.apply(&mut options);
     args.targets.apply(&mut options);
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: ProgramUpArgs, context: &CommandContext) -> Result
     save_assignments(&args.location, options.sandbox.as_ref(), context)?;
     let asked = ProgramRequest {
         location: args.location.location(context)?,
-        action: OperationAction::Update,
+        operation: StackOperation::Update,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

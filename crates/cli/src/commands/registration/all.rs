@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nimbus_core::{ComponentName, ErrorKind, Result};
-use nimbus_workspace::{ComponentRegistration, Workspace};
+use nimbus_workspace::{ComponentRegistration, Workspace, check_name};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -69,7 +69,9 @@ pub(crate) fn register_all(workspace: &Workspace, dependencies: bool) -> Result<
             dependencies: Some(wanted.clone()),
             ..ComponentRegistration::default()
         };
-        let problem = workspace.register(&next, &registration).err();
+        let name = check_name(&next);
+        let registered = name.and_then(|name| workspace.register(&name, &registration));
+        let problem = registered.err();
         if problem.is_none() {
             known.extend(next.parse::<ComponentName>());
         }

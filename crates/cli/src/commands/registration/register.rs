@@ -25,8 +25,8 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
-    check_name(&args.name)?;
-    workspace.project_file(&args.name)?;
+    let name = check_name(&args.name)?;
+    workspace.project_file(&name)?;
     let mut registration = args.stack.registration(&context.directory)?;
     if args.stack.defaults_file.is_none() && io::stdin().is_terminal() && !context.output.is_json()
     {
@@ -37,13 +37,12 @@ pub(crate) async fn run(
             .collect();
         ask_defaults(&mut registration, &known)?;
     }
-    let template = workspace.register(&args.name, &registration)?;
-    let file = workspace.stack_template(&args.name);
+    let template = workspace.register(&name, &registration)?;
+    let file = workspace.stack_template(&name);
     let report = StackReport::new("registered", template, &file);
     context.output.result(&report)?;
     context.output.note(&format!(
-        "Next: nimbus update-template TEMPLATE --enable-stack {}",
-        args.name
+        "Next: nimbus update-template TEMPLATE --enable-stack {name}"
     ));
     Ok(CommandOutcome::Done)
 }

@@ -21,10 +21,11 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
-    let known = workspace.library()?.stacks.remove(args.name.as_str());
-    workspace.unregister(&args.name, args.force)?;
+    let name = workspace.registered(&args.name)?;
+    let known = workspace.library()?.stacks.remove(&name);
+    workspace.unregister(&name, args.force)?;
     if let Some(template) = known {
-        let file = workspace.stack_template(&args.name);
+        let file = workspace.stack_template(&name);
         context
             .output
             .result(&StackReport::new("unregistered", template, &file))?;

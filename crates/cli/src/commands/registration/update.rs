@@ -22,8 +22,9 @@ pub(crate) async fn run(args: UpdateStackArgs, context: &CommandContext) -> Resu
     }
     let workspace = workspace(context)?;
     let change = args.stack.registration(&context.directory)?;
-    let template = workspace.update_registration(&args.name, &change)?;
-    let file = workspace.stack_template(&args.name);
+    let name = workspace.registered(&args.name)?;
+    let template = workspace.update_registration(&name, &change)?;
+    let file = workspace.stack_template(&name);
     let report = StackReport::new("updated", template, &file);
     context.output.result(&report)?;
     if change.dependencies.is_some() {

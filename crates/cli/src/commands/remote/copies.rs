@@ -93,6 +93,7 @@ pub(super) async fn init(
     let made = remote.create(&new).await?;
     let manifest: Manifest = manifest_of(remote, &made.id).await?;
     let report = InitReport::of_server(
+        context.program,
         made.id,
         remote.server(),
         answers.template,

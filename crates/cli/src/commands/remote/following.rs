@@ -1,6 +1,6 @@
 //! A run of a server, watched to its end as if it ran here.
 
-use nimbus_control_client::{RemoteDeployments, RunNews, follow_run};
+use nimbus_control_client::{RemoteDeployments, RunUpdate, follow_run};
 use nimbus_control_wire::{NumberedEvent, Run};
 use nimbus_core::{EnvironmentName, Error, ErrorCode, ErrorKind, Result};
 use nimbus_orchestrator::{
@@ -10,7 +10,7 @@ use nimbus_orchestrator::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::commands::deployment::run::{
-    PreviewEndingArgs, RunPlace, RunSummary, RunTitle, RunView, next_step, outcome,
+    PreviewEndingArgs, RunAddress, RunSummary, RunTitle, RunView, next_step, outcome,
 };
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -29,8 +29,8 @@ pub(super) struct FollowedRun<'a> {
 }
 
 impl FollowedRun<'_> {
-    fn place(&self) -> RunPlace<'_> {
-        RunPlace {
+    fn place(&self) -> RunAddress<'_> {
+        RunAddress {
             deployment: self.manifest.metadata.id.as_str(),
             environment: self.environment,
             rehearsal: self.rehearsal,
@@ -51,6 +51,7 @@ impl FollowedRun<'_> {
             view: None,
             tally,
             queue: None,
+            approval: None,
             // Whoever goes on with a run has seen its plan.
             shows_plan: since == 0,
             context,
@@ -70,7 +71,7 @@ impl FollowedRun<'_> {
                 Ok(CommandOutcome::Reported(ErrorKind::Cancelled))
             }
             WatchEnd::Paused => {
-                let resume = next_step(RunResult::Interrupted, self.place(), context);
+                let resume = next_step(RunResult::Interrupted, false, self.place(), context);
                 let resume = resume.unwrap_or_default();
                 context
                     .output
@@ -107,7 +108,11 @@ impl FollowedRun<'_> {
             let code = ErrorCode::parse(&problem.code).unwrap_or(ErrorCode::SERVER_ANSWER);
             let error = Error::new(code, problem.message.clone());
             return Err(match &problem.help {
-                Some(help) => error.with_help(help.clone()),
+                // The server names commands as they are typed where the deployment is; whoever reads this is not there.
+                Some(help) => {
+                    let gate = format!("`nimbus --server {} gate ", self.remote.server());
+                    error.with_help(help.replacen("`nimbus gate ", &gate, 1))
+                }
                 None => error,
             });
         }
@@ -122,7 +127,10 @@ impl FollowedRun<'_> {
         let next = match run.result.as_deref() {
             Some("cancelled") => None,
             _ if self.action == RunAction::Preview => None,
-            _ => next_step(result, self.place(), context),
+            _ => {
+                let open = tally.leaves_creates_open();
+                next_step(result, open, self.place(), context)
+            }
         };
         let summary = RunSummary::of_tally(tally, self.action, self.place(), result, next);
         summary.tell(self.ending.format, &[], context)?;
@@ -151,6 +159,8 @@ struct RemoteWatch<'a> {
     tally: RunTally,
     /// How many runs come first, as it was last told.
     queue: Option<i64>,
+    /// The approval that was said to be waited for.
+    approval: Option<String>,
     shows_plan: bool,
     context: &'a CommandContext,
 }
@@ -178,19 +188,19 @@ impl RemoteWatch<'_> {
                 continue;
             };
             match told.map_err(|error| goes_on(error.into()))? {
-                RunNews::Events(items) => {
+                RunUpdate::Events(items) => {
                     for event in items.iter().filter_map(known) {
                         self.hear(&event);
                     }
                 }
-                RunNews::Run(run) if run.status == "paused" => return Ok(WatchEnd::Paused),
-                RunNews::Run(run) => self.show_queue(&run),
-                RunNews::Away { reason } => {
+                RunUpdate::Run(run) if run.status == "paused" => return Ok(WatchEnd::Paused),
+                RunUpdate::Run(run) => self.show_queue(&run),
+                RunUpdate::Away { reason } => {
                     let note = format!("{reason}; the run goes on, and so does asking for it");
                     self.context.output.note(&note);
                 }
-                RunNews::Back => self.context.output.note("the server answers again"),
-                RunNews::Complete(run) => return Ok(WatchEnd::Over(run)),
+                RunUpdate::Back => self.context.output.note("the server answers again"),
+                RunUpdate::Complete(run) => return Ok(WatchEnd::Over(run)),
             }
         }
     }
@@ -219,6 +229,7 @@ impl RemoteWatch<'_> {
         }
         if let RunEvent::Plan { layers, .. } = event
             && self.shows_plan
+            && self.is_worth_showing(layers)
         {
             self.context.output.progress(&self.plan_text(layers));
         }
@@ -245,6 +256,12 @@ impl RemoteWatch<'_> {
         }
     }
 
+    /// A deploy that has nothing to do says so at its end, and shows no plan, as on this machine.
+    fn is_worth_showing(&self, layers: &[Vec<PlannedEvent>]) -> bool {
+        let mut units = layers.iter().flatten();
+        self.followed.action == RunAction::Preview || units.any(|unit| !unit.is_skipped())
+    }
+
     fn plan_text(&self, layers: &[Vec<PlannedEvent>]) -> String {
         let metadata = &self.followed.manifest.metadata;
         let subject = match self.followed.rehearsal {
@@ -263,8 +280,18 @@ impl RemoteWatch<'_> {
         text.to_string()
     }
 
-    /// Says that others come first, once for each place.
+    /// Says that people have to agree, or that others come first, once for each place.
     fn show_queue(&mut self, run: &Run) {
+        if run.approval != self.approval
+            && let Some(approval) = &run.approval
+        {
+            let note = format!(
+                "{} waits for approval {approval}: `nimbus approve show {approval}`",
+                run.number
+            );
+            self.context.output.note(&note);
+        }
+        self.approval.clone_from(&run.approval);
         let before = run.position.filter(|place| *place > 0);
         if before != self.queue
             && let Some(count) = before

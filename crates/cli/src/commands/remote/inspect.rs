@@ -1,8 +1,8 @@
 //! What a server has of deployments, looked at: `status`, `logs`, `runs`, `list`, states; and small changes of them.
 
 use jiff::Timestamp;
-use nimbus_control_client::{RemoteDeployments, RunNews, follow_run};
-use nimbus_control_wire::{NumberedEvent, Run};
+use nimbus_control_client::{RemoteDeployments, RunUpdate, follow_run};
+use nimbus_control_wire::{NumberedEvent, Run, SignGate};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_local::{EnvironmentStates, log_lines};
 use nimbus_orchestrator::{RunAction, RunEvent, RunResult, RunTally};
@@ -15,10 +15,11 @@ use crate::commands::admin::AdminReport;
 use crate::commands::deployment::decommission::DecommissionArgs;
 use crate::commands::deployment::environments::{EnvironmentsReport, SwitchArgs};
 use crate::commands::deployment::export_state::{ExportStateArgs, ExportStateReport};
+use crate::commands::deployment::gate::{GateArgs, GateReport};
 use crate::commands::deployment::list::DeploymentListReport;
 use crate::commands::deployment::logs::{LogFilter, LogsArgs};
 use crate::commands::deployment::resources::{FoundResource, FoundResourcesReport, ResourcesArgs};
-use crate::commands::deployment::run::{PreviewEndingArgs, RunPlace, RunSummary, next_step};
+use crate::commands::deployment::run::{PreviewEndingArgs, RunAddress, RunSummary, next_step};
 use crate::commands::deployment::run_view::RunViewReport;
 use crate::commands::deployment::runs::{ChosenRunArgs, ListedRun, RunsCommand};
 use crate::commands::deployment::status::{StatusArgs, StatusReport, to_the_second};
@@ -36,9 +37,21 @@ pub(super) async fn status(
     let id = deployment_id(&args.id);
     let told = remote.status(&id, args.rehearse).await;
     let told = told.map_err(|error| named(error.into(), &id, remote))?;
-    let report = StatusReport::of_server(&args, id.clone(), told.items);
+    let only = args.only();
+    let mut shown = Vec::new();
+    for environment in told.items {
+        if only.is_some_and(|name| environment.name != name.as_str()) {
+            continue;
+        }
+        let next = match &environment.last_run {
+            Some(run) => next_of(run, remote, context).await?,
+            None => None,
+        };
+        shown.push((environment, next));
+    }
+    let report = StatusReport::of_server(&args, id.clone(), shown);
     if report.is_empty()
-        && let Some(environment) = args.only()
+        && let Some(environment) = only
     {
         return Err(manifest_of(remote, &id)
             .await?
@@ -91,10 +104,10 @@ pub(super) async fn logs(
         let mut news = follow_run(remote.clone(), run.id, 0);
         while let Some(told) = news.recv().await {
             match told? {
-                RunNews::Events(items) => show(&items)?,
-                RunNews::Away { reason } => context.output.note(&reason),
-                RunNews::Complete(_) => break,
-                RunNews::Run(_) | RunNews::Back => {}
+                RunUpdate::Events(items) => show(&items)?,
+                RunUpdate::Away { reason } => context.output.note(&reason),
+                RunUpdate::Complete(_) => break,
+                RunUpdate::Run(_) | RunUpdate::Back => {}
             }
         }
         return Ok(CommandOutcome::Done);
@@ -164,19 +177,42 @@ fn chosen(args: &ChosenRunArgs) -> RunChoice<'_> {
     }
 }
 
-/// What a run did so far, from its events.
-async fn view(
-    args: ChosenRunArgs,
+/// The command that goes on from where a run was left, if it was left. One that never began has nothing to go on with.
+async fn next_of(
+    run: &Run,
     remote: &RemoteDeployments,
     context: &CommandContext,
-) -> Result<CommandOutcome> {
-    let run = chosen(&args).find(remote).await?;
+) -> Result<Option<String>> {
+    let is_left = run.status == "paused" || run.status == "ended";
+    // What another version calls a run is no reason not to tell of the environment.
+    let recorded = action_of(run).is_ok_and(|action| action != RunAction::Preview);
+    if !is_left || run.began_at.is_none() || !recorded {
+        return Ok(None);
+    }
+    let tally = match tally_of(run, remote).await {
+        Ok(tally) => tally,
+        // Whoever may not read logs is told where things stand, and not what to do.
+        Err(error) if error.code() == ErrorCode::NOT_PERMITTED => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let place = RunAddress {
+        deployment: &run.deployment,
+        environment: run.environment.parse()?,
+        rehearsal: run.rehearsal,
+    };
+    let result = tally.result.unwrap_or(RunResult::Interrupted);
+    let open = tally.leaves_creates_open();
+    Ok(next_step(result, open, place, context))
+}
+
+/// What a run did so far, from its events.
+async fn tally_of(run: &Run, remote: &RemoteDeployments) -> Result<RunTally> {
     let mut tally = RunTally::default();
     let mut after = 0;
     loop {
         let page = remote.events(&run.id, after).await?;
         let Some(last) = page.items.last() else {
-            break;
+            return Ok(tally);
         };
         after = last.seq;
         let known = |item: &NumberedEvent| serde_json::from_value(item.event.clone()).ok();
@@ -185,7 +221,16 @@ async fn view(
             .filter_map(known)
             .for_each(|event: RunEvent| tally.hear(&event));
     }
-    let place = RunPlace {
+}
+
+async fn view(
+    args: ChosenRunArgs,
+    remote: &RemoteDeployments,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let run = chosen(&args).find(remote).await?;
+    let tally = tally_of(&run, remote).await?;
+    let place = RunAddress {
         deployment: &run.deployment,
         environment: run.environment.parse()?,
         rehearsal: run.rehearsal,
@@ -194,7 +239,10 @@ async fn view(
     let result = tally.result.unwrap_or(RunResult::Interrupted);
     let is_over = run.result.is_some();
     let next = match is_over && action != RunAction::Preview {
-        true => next_step(result, place, context),
+        true => {
+            let open = tally.leaves_creates_open();
+            next_step(result, open, place, context)
+        }
         false => None,
     };
     let summary = RunSummary::of_tally(&tally, action, place, result, next);
@@ -375,6 +423,36 @@ pub(super) async fn switch(
         .await?;
     let manifest = manifest_of(remote, &id).await?;
     context.output.result(&EnvironmentsReport::new(&manifest))?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Shows gates, after it recorded what was done.
+pub(super) async fn gate(
+    args: GateArgs,
+    remote: &RemoteDeployments,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let id = deployment_id(&args.id);
+    let manifest = manifest_of(remote, &id).await?;
+    if let Some(environment) = args.environment
+        && !manifest.environments.contains_key(&environment)
+    {
+        return Err(manifest.unknown_environment(environment));
+    }
+    if let (Some(item), Some(environment)) = (&args.pass, args.environment) {
+        let sign = SignGate {
+            note: args.note.clone(),
+            rehearsal: args.rehearse,
+        };
+        remote
+            .sign_gate(&id, environment.as_str(), item, &sign)
+            .await?;
+    }
+    let mut gates = remote.gates(&id, args.rehearse).await?.items;
+    if let Some(environment) = args.environment {
+        gates.retain(|gate| gate.environment == environment.as_str());
+    }
+    context.output.result(&GateReport::of_server(gates))?;
     Ok(CommandOutcome::Done)
 }
 

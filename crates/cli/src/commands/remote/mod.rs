@@ -8,6 +8,7 @@ mod copies;
 mod following;
 mod inspect;
 mod operations;
+mod plan_file;
 mod workspace;
 
 use nimbus_control_client::RemoteDeployments;
@@ -54,6 +55,15 @@ impl NimbusCommand {
             | Self::Role(_)
             | Self::Key(_)
             | Self::Audit(_)
+            | Self::Catalog(_)
+            | Self::Rule(_)
+            | Self::Zone(_)
+            | Self::Approve(_)
+            | Self::Notification(_)
+            | Self::Resolver(_)
+            | Self::Ipam(_)
+            | Self::Naming(_)
+            | Self::Image(_)
             | Self::Init(_)
             | Self::Deploy(_)
             | Self::Preview(_)
@@ -76,6 +86,7 @@ impl NimbusCommand {
             | Self::EnableEnvironment(_)
             | Self::DisableEnvironment(_)
             | Self::ListEnvironments(_)
+            | Self::Gate(_)
             | Self::ListTemplates(_)
             | Self::ShowTemplate(_)
             | Self::ValidateTemplate(_)
@@ -89,9 +100,6 @@ impl NimbusCommand {
             Self::Locks(_) => LocalOnly("`nimbus run list --server URL` shows what is under way"),
             Self::Unlock(_) => {
                 LocalOnly("a server frees an environment itself; `nimbus run cancel` ends a run")
-            }
-            Self::Gate(_) => {
-                LocalOnly("a server keeps no gates; deploy to its environments in order")
             }
             Self::Why(_) => LocalOnly("`nimbus preview --server URL` says what would change"),
             Self::Refresh(_) => LocalOnly("`nimbus deploy --server URL --force` runs every stack"),
@@ -162,6 +170,7 @@ impl NimbusCommand {
             Self::Graph(args) => &args.remote,
             Self::EnableEnvironment(args) | Self::DisableEnvironment(args) => &args.remote,
             Self::ListEnvironments(args) => &args.remote,
+            Self::Gate(args) => &args.remote,
             Self::ListTemplates(args) => &args.remote,
             Self::ShowTemplate(args) | Self::ValidateTemplate(args) => &args.remote,
             Self::ListStacks(args) | Self::Discover(args) => &args.remote,
@@ -212,6 +221,7 @@ async fn carry_out(
                 parallel: 4,
                 components: Some(vec![args.stack]),
                 ending: PreviewEndingArgs::default(),
+                save: None,
             };
             operations::preview(args.deploy.run, asked, &remote, context).await
         }
@@ -225,6 +235,7 @@ async fn carry_out(
                 parallel: args.parallel,
                 components: None,
                 ending: args.ending,
+                save: args.save,
             };
             operations::preview(args.run, asked, &remote, context).await
         }
@@ -248,6 +259,7 @@ async fn carry_out(
         NimbusCommand::DisableEnvironment(args) => {
             inspect::switch(args, false, &remote, context).await
         }
+        NimbusCommand::Gate(args) => inspect::gate(args, &remote, context).await,
         NimbusCommand::Workspace(command) => workspace::run(command, &remote, context).await,
         // What is left needs files only: a copy of them does.
         files => copies::run(files, &remote, context).await,

@@ -1,11 +1,14 @@
 //! `deploy`, `preview`, `destroy`, `rollback` and `resume` on a server.
 
+use std::path::PathBuf;
+
 use nimbus_control_client::{RemoteDeployments, StartedAction};
 use nimbus_control_wire::{Run, StartRun};
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::{Manifest, OnFailure, RunAction, RunId};
 
 use super::following::FollowedRun;
+use super::plan_file;
 use super::{deployment_id, manifest_of, no_option};
 use crate::commands::deployment::local::{EngineRunArgs, RunArgs};
 use crate::commands::deployment::run::{
@@ -75,7 +78,7 @@ fn changing(
     })
 }
 
-/// Queues a run and watches it.
+/// Queues a run and watches it. The run, and how it ended.
 async fn start(
     remote: &RemoteDeployments,
     manifest: &Manifest,
@@ -83,7 +86,7 @@ async fn start(
     asked: StartRun,
     ending: PreviewEndingArgs,
     context: &CommandContext,
-) -> Result<CommandOutcome> {
+) -> Result<(Run, Result<CommandOutcome>)> {
     let environment: EnvironmentName = asked.environment.parse()?;
     let id = manifest.metadata.id.as_str();
     let run = remote.start(id, action.1, &asked).await?;
@@ -97,7 +100,8 @@ async fn start(
         ending,
         only_watching: false,
     };
-    followed.to_its_end(run, 0, context).await
+    let ended = followed.to_its_end(run.clone(), 0, context).await;
+    Ok((run, ended))
 }
 
 pub(super) async fn deploy(
@@ -107,15 +111,8 @@ pub(super) async fn deploy(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let run = &args.run;
-    if args.plan.is_some() {
-        let instead = "look at `nimbus preview --server URL`, then deploy; a server seals no plans";
-        return Err(no_option("--plan", instead));
-    }
     if args.refresh {
         return Err(no_option("--refresh", "`--force` runs every stack"));
-    }
-    if args.skip_gate.is_some() {
-        return Err(no_option("--skip-gate", "a server keeps no gates"));
     }
     let manifest = manifest_of(remote, &deployment_id(&run.id)).await?;
     demand_confirmation(&args, &manifest, context)?;
@@ -127,7 +124,13 @@ pub(super) async fn deploy(
     };
     let asked = StartRun {
         force: args.force,
+        skip_gate: args.skip_gate.clone(),
         on_failure: Some(word.to_owned()),
+        plan: args
+            .plan
+            .as_ref()
+            .map(|file| plan_file::load(file, remote.server(), context))
+            .transpose()?,
         ..changing(run, &args.change, components, context)?
     };
     if !args.change.yes && !args.confirm && !run.how.rehearse {
@@ -137,7 +140,8 @@ pub(super) async fn deploy(
     }
     let action = (RunAction::Deploy, StartedAction::Deploy);
     let ending = PreviewEndingArgs::default();
-    start(remote, &manifest, action, asked, ending, context).await
+    let (_, ended) = start(remote, &manifest, action, asked, ending, context).await?;
+    ended
 }
 
 /// What of a preview a server is asked for.
@@ -145,13 +149,12 @@ pub(super) struct ServerPreview {
     pub(super) parallel: usize,
     pub(super) components: Option<Vec<ComponentName>>,
     pub(super) ending: PreviewEndingArgs,
+    /// Where to write which plan it made.
+    pub(super) save: Option<PathBuf>,
 }
 
 /// Options of a preview that a server does not have.
 pub(super) fn refuse_of_preview(args: &PreviewArgs) -> Result<()> {
-    if args.save.is_some() {
-        return Err(no_option("--save", "a server seals no plans"));
-    }
     if args.diff {
         let instead =
             "without it the preview counts what would change, resource by resource with --json";
@@ -170,13 +173,30 @@ pub(super) async fn preview(
         parallel,
         components,
         ending,
+        save,
     } = asked_for;
     ending.format.check(context)?;
     refuse_local(&run.how, context)?;
     let manifest = manifest_of(remote, &deployment_id(&run.id)).await?;
     let asked = asked(&run, parallel, components);
     let action = (RunAction::Preview, StartedAction::Preview);
-    start(remote, &manifest, action, asked, ending, context).await
+    let (run, ended) = start(remote, &manifest, action, asked, ending, context).await?;
+    let Some(file) = save else {
+        return ended;
+    };
+    // A preview that finds changes where none were expected has shown them, and has a plan.
+    let succeeded = match &ended {
+        Ok(CommandOutcome::Done | CommandOutcome::WouldChange) => true,
+        Ok(_) => false,
+        Err(error) => error.code() == ErrorCode::CHANGES_FOUND,
+    };
+    if succeeded {
+        plan_file::save(&file, remote.server(), &run, context)?;
+    } else {
+        let note = "no plan was saved: the preview did not succeed";
+        context.output.note(note);
+    }
+    ended
 }
 
 pub(super) async fn destroy(
@@ -209,7 +229,8 @@ pub(super) async fn destroy(
     }
     let action = (RunAction::Destroy, StartedAction::Destroy);
     let ending = PreviewEndingArgs::default();
-    start(remote, &manifest, action, asked, ending, context).await
+    let (_, ended) = start(remote, &manifest, action, asked, ending, context).await?;
+    ended
 }
 
 pub(super) async fn rollback(
@@ -234,6 +255,7 @@ pub(super) async fn rollback(
     }
     let asked = StartRun {
         to_version: args.to_version,
+        forget_creates: args.forget_creates,
         ..changing(run, &args.change, None, context)?
     };
     if !args.change.yes && !run.how.rehearse {
@@ -249,7 +271,8 @@ pub(super) async fn rollback(
     }
     let action = (RunAction::Rollback, StartedAction::RollBack);
     let ending = PreviewEndingArgs::default();
-    start(remote, &manifest, action, asked, ending, context).await
+    let (_, ended) = start(remote, &manifest, action, asked, ending, context).await?;
+    ended
 }
 
 pub(super) async fn resume(
@@ -261,10 +284,6 @@ pub(super) async fn resume(
         let instead = "rehearse with orders on local files: `nimbus workspace pull` brings them";
         return Err(no_option("an order to the simulated cloud", instead));
     }
-    if args.forget_creates {
-        let instead = "whoever has the states looks for what was made: `nimbus export-state`";
-        return Err(no_option("--forget-creates", instead));
-    }
     refuse_trace(args.trace_file())?;
     let choice = RunChoice {
         id: &args.id,
@@ -274,7 +293,7 @@ pub(super) async fn resume(
     };
     let found = choice.find(remote).await?;
     let manifest = manifest_of(remote, &found.deployment).await?;
-    let run = remote.signal(&found.id, "resume").await?;
+    let run = remote.resume(&found.id, args.forget_creates).await?;
     rehearsal_note(run.rehearsal, context);
     let followed = FollowedRun {
         remote,

@@ -8,14 +8,14 @@ use std::process::Command;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_sandbox::{
-    Helper, Interpreter, Observation, Primitive, Probe, Sandbox, SandboxError, SandboxSettings,
-    readable_by_program,
+    Helper, Interpreter, Observation, ObservedPlace, Primitive, Probe, Sandbox, SandboxError,
+    SandboxSettings,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::program::SandboxArgs;
-use crate::context::CommandContext;
+use crate::context::{CommandContext, is_chosen};
 use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
@@ -27,7 +27,7 @@ pub(crate) struct SandboxAuditArgs {
     dir: PathBuf,
 
     #[command(flatten)]
-    sandbox: SandboxArgs,
+    pub(super) sandbox: SandboxArgs,
 
     /// What would be run, such as `node index.js` or `venv/bin/python`
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -45,11 +45,26 @@ pub(crate) async fn run(
     let directory = context.directory.join(&args.dir);
     let command = args.command;
     let audited = tokio::task::spawn_blocking(move || audit(settings, &directory, command));
-    let report = audited.await.map_err(|error| {
+    let mut report = audited.await.map_err(|error| {
         Error::new(ErrorCode::INTERNAL, "nobody looked around").with_source(error)
     })??;
+    report.chosen = chosen(context)?;
     context.output.result(&report)?;
     Ok(CommandOutcome::Done)
+}
+
+/// Who said what the sandbox is like.
+fn chosen(context: &CommandContext) -> Result<Vec<AuditSetting>> {
+    let entries = context.settings()?.settings.entries().into_iter();
+    let of_sandbox =
+        |path: &str| path.starts_with("engine.sandbox") || path == "engine.allow_weak_isolation";
+    Ok(entries
+        .filter(|entry| of_sandbox(entry.path) && is_chosen(&entry.origin))
+        .map(|entry| AuditSetting {
+            setting: entry.path,
+            origin: entry.origin.to_string(),
+        })
+        .collect())
 }
 
 fn audit(
@@ -77,11 +92,14 @@ fn audit(
         Ok(_) => Interpreter::Projects(&found),
         Err(_) => Interpreter::Operators(&found),
     };
-    let readable = readable_by_program(&files, &root, &root, interpreter)?;
+    let readable = sandbox.view(&files, &root, &root, interpreter)?;
     let mut command = Command::new(&found);
-    command
-        .current_dir(&root)
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.current_dir(&root);
+    // Of what Nimbus has, the sandbox lets through what is on its list; launchers add the configuration.
+    command.envs(std::env::vars_os());
+    for name in ["PULUMI_CONFIG", "PULUMI_CONFIG_SECRET_KEYS"] {
+        command.env(name, "");
+    }
     let observed = sandbox.open()?.observe(&command, &readable)?;
     let counted = match (probe.has(Primitive::Cgroup), sandbox.is_strict()) {
         (true, _) => "the kernel, in a control group",
@@ -146,6 +164,7 @@ fn audit(
         processes: observed.processes,
         interfaces: observed.interfaces,
         variables: observed.variables,
+        chosen: Vec::new(),
         user: observed.user,
         privileges: observed.privileges,
         no_new_privileges: observed.no_new_privileges,
@@ -154,12 +173,12 @@ fn audit(
 }
 
 fn places(observed: &Observation, writable: bool) -> Vec<AuditPlace> {
-    let places = observed
-        .places
-        .iter()
-        .filter(|place| place.writable == writable);
-    // What the kernel itself shows is not a place of files.
-    let places = places.filter(|place| !place.path.starts_with("/proc"));
+    // What the kernel itself shows is not a place of files: said once, and that nothing is kept there.
+    let kernel = |place: &&ObservedPlace| place.path.starts_with("/proc");
+    let places = observed.places.iter().filter(|place| match kernel(place) {
+        true => !writable && place.path == Path::new("/proc"),
+        false => place.writable == writable,
+    });
     places
         .map(|place| AuditPlace {
             path: place.path.clone(),
@@ -184,8 +203,10 @@ pub(crate) struct SandboxAuditReport {
     /// Processes that it sees, itself among them.
     processes: usize,
     interfaces: Vec<String>,
-    /// Names of its variables.
+    /// Names of its variables: those of Nimbus that are let through, and those of its configuration.
     variables: Vec<String>,
+    /// Settings of the sandbox that somebody chose, and where.
+    chosen: Vec<AuditSetting>,
     user: u32,
     /// Sets of privileges that are not empty.
     privileges: Vec<String>,
@@ -203,6 +224,13 @@ struct AuditPlace {
     path: PathBuf,
     /// What it can hold; null for places of files.
     bytes: Option<u64>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct AuditSetting {
+    setting: &'static str,
+    /// Flag, variable or line of a file.
+    origin: String,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -242,6 +270,12 @@ impl Report for SandboxAuditReport {
         lines.push(format!("  among {} processes", self.processes));
         lines.push(format!("  network: {}", self.interfaces.join(" ")));
         lines.push(format!("  variables: {}", self.variables.join(" ")));
+        if !self.chosen.is_empty() {
+            lines.push(heading("Because of"));
+        }
+        for AuditSetting { setting, origin } in &self.chosen {
+            lines.push(format!("  {setting} from {origin}"));
+        }
         lines.push(heading("Can use up"));
         for AuditLimit {
             what,

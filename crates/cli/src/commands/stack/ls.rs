@@ -1,7 +1,7 @@
 //! `nimbus stack ls`.
 
 use nimbus_core::Result;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_operations::{backend_of, find_project};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub(crate) struct StackLsArgs {
 }
 
 pub(crate) async fn run(args: StackLsArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let location = args.place.location("", context);
+    let location = args.place.states(context)?;
     let sandbox = sandbox_settings(context)?;
     let project = match args.all {
         true => None,
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: StackLsArgs, context: &CommandContext) -> Result<C
     };
     let selected = selected.map(|selection| selection.get()).transpose()?;
     let selected = selected.flatten();
-    let backend = backend_of(&location, &Environment::process()).await?;
+    let backend = backend_of(&location, &EnvironmentVariables::process()).await?;
     let mut stacks = Vec::new();
     for name in backend.stacks().await? {
         let own = project.as_ref();
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: StackLsArgs, context: &CommandContext) -> Result<C
             continue;
         }
         // A state that cannot be read is listed all the same: it is there.
-        let state = backend.stack(name.clone()).load_unverified().await.ok();
+        let state = backend.stack(name.clone())?.load_unverified().await.ok();
         let snapshot = state.and_then(|state| state.snapshot);
         let full = name.to_string();
         let short = name.stack().to_owned();

@@ -11,9 +11,9 @@ mod select;
 
 use clap::Subcommand;
 use nimbus_core::Result;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_operations::{
-    StackAccess, StackLocation, StackSelection, backend_address, find_project,
+    StackAccess, StackLocation, StackSelection, StateLocation, backend_address, find_project,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -64,13 +64,13 @@ impl ChosenStack {
         name: &str,
         context: &CommandContext,
     ) -> Result<Self> {
-        Self::at(place.location(name, context), context).await
+        Self::at(place.location(name, context)?, context).await
     }
 
     async fn at(location: StackLocation, context: &CommandContext) -> Result<Self> {
-        refuse_rehearsed(&location)?;
-        let access = StackAccess::open(&location, &Environment::process()).await?;
-        let selection = selection(&location, context)?;
+        refuse_rehearsed(&location.states())?;
+        let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+        let selection = selection(&location.states(), context)?;
         Ok(Self { access, selection })
     }
 
@@ -90,10 +90,10 @@ fn names(written: &str, access: &StackAccess) -> bool {
     nimbus_engine_backend::StackRef::parse(written, project).is_ok_and(|one| one == access.name)
 }
 
-fn selection(location: &StackLocation, context: &CommandContext) -> Result<Option<StackSelection>> {
+fn selection(location: &StateLocation, context: &CommandContext) -> Result<Option<StackSelection>> {
     let sandbox = sandbox_settings(context)?;
     let (project, _) = find_project(&location.directory, sandbox.as_ref())?;
-    let environment = Environment::process();
+    let environment = EnvironmentVariables::process();
     let backend = backend_address(location, Some(&project), &environment)?;
     Ok(StackSelection::of(&project, &backend, &environment))
 }

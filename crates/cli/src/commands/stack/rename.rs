@@ -31,7 +31,7 @@ pub(crate) async fn run(args: StackRenameArgs, context: &CommandContext) -> Resu
     let stack = access.stack();
     stack.rename(&new, owner, &access.keyring).await?;
     if let Some((old, new)) = files {
-        std::fs::rename(&old, &new).map_err(|error| unwritable(&new, error))?;
+        nimbus_disk::rename(&old, &new).map_err(|error| unwritable(&new, error))?;
     }
     if let Some(selection) = chosen.selection.as_ref().filter(|_| was_selected) {
         selection.set(&args.new)?;

@@ -68,4 +68,8 @@ impl Report for GetReport {
             other => format!("{other}\n"),
         }
     }
+
+    fn is_bare_value(&self) -> bool {
+        true
+    }
 }

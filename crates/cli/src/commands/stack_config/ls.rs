@@ -11,6 +11,7 @@ use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
+use crate::table::{TableCell, TextTable};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct StackConfigLsArgs {
@@ -66,20 +67,15 @@ impl Report for StackConfigReport {
     const SCHEMA: &'static str = "nimbus/stack-config-ls/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let width = self
-            .entries
-            .iter()
-            .map(|entry| entry.key.chars().count())
-            .max();
-        let width = width.unwrap_or(0);
-        let line = |entry: &StackConfigEntry| {
-            let key = terminal.paint(TextStyle::Heading, &format!("{:width$}", entry.key));
+        let mut table = TextTable::new(terminal);
+        for entry in &self.entries {
+            let key = TableCell::new(&entry.key).painted(TextStyle::Heading);
             let value = match &entry.value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
+                Value::String(text) => TableCell::new(text),
+                other => TableCell::new(other.to_string()),
             };
-            format!("{key}  {value}\n")
-        };
-        self.entries.iter().map(line).collect()
+            table.row([key, value]);
+        }
+        table.text()
     }
 }

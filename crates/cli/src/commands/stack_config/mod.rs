@@ -11,7 +11,7 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::{
     ConfigKey, ConfigMap, ConfigValue, Project, StackSettings, parse_key,
 };
-use nimbus_engine_backend::{BackendError, Environment, Keyring, StackRef, StackSecrets};
+use nimbus_engine_backend::{BackendError, EnvironmentVariables, Keyring, StackRef, StackSecrets};
 use nimbus_engine_model::{PathSegment, PropertyPath, REDACTED};
 use nimbus_engine_operations::{find_project, refuse_secrets_service};
 use nimbus_engine_sandbox::SandboxSettings;
@@ -95,7 +95,7 @@ impl OpenedStackConfig {
         let file = project.stack_file(name.stack());
         let settings = StackSettings::read_with(&files, &file, &project.name)?;
         refuse_secrets_service(&settings, sandbox)?;
-        let keyring = Keyring::new(Environment::process());
+        let keyring = Keyring::new(EnvironmentVariables::process());
         let secrets = StackSecrets::declared(&keyring, &settings.secrets()?, None);
         Ok(Self {
             project,

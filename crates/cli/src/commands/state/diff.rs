@@ -1,7 +1,7 @@
 //! `nimbus state diff`: what changed between two versions of the state.
 
 use nimbus_core::Result;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_display::{Paint, StepDetail, StyledLine, snapshot_diff_lines};
 use nimbus_engine_operations::StackAccess;
 use schemars::JsonSchema;
@@ -34,7 +34,7 @@ pub(crate) struct StateDiffArgs {
 
 pub(crate) async fn run(args: StateDiffArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let stack = access.stack();
     let from = match args.from {
         Some(from) => from,

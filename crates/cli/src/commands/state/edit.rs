@@ -4,7 +4,7 @@
 //! stack's history.
 
 use nimbus_core::Result;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_display::{Paint, StepDetail, StyledLine, snapshot_diff_lines};
 use nimbus_engine_model::edit::{
     DeleteRules, EditError, delete_resource, rename_resource, unprotect,
@@ -119,7 +119,7 @@ async fn apply(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let location = location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let prepared = PreparedEdit::open(&access, edit).await?;
     let difference = snapshot_diff_lines(&prepared.before, &prepared.after, StepDetail::Short);
     let mut report = StateEditReport {

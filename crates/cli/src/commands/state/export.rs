@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use nimbus_core::Result;
 use nimbus_disk::FileMode;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_operations::StackAccess;
 
 use super::versions::find;
@@ -32,7 +32,7 @@ pub(crate) struct StateExportArgs {
 
 pub(crate) async fn run(args: StateExportArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let stack = access.stack();
     let bytes = match args.version {
         Some(number) => {

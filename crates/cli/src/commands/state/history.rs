@@ -1,7 +1,7 @@
 //! `nimbus state history`: the operations on a stack, newest last.
 
-use nimbus_core::Result;
-use nimbus_engine_backend::{Environment, StackVersion, UpdateResult};
+use nimbus_core::{Result, printable_line};
+use nimbus_engine_backend::{EnvironmentVariables, StackVersion, UpdateResult};
 use nimbus_engine_operations::StackAccess;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let versions = access.stack().history().await?;
     let skipped = args
         .limit
@@ -121,9 +121,10 @@ impl Report for HistoryReport {
             text.push_str(line.trim_end());
             text.push('\n');
             if !operation.message.is_empty() {
-                text.push_str(
-                    &terminal.paint(TextStyle::Faint, &format!("      {}\n", operation.message)),
-                );
+                text.push_str(&terminal.paint(
+                    TextStyle::Faint,
+                    &format!("      {}\n", printable_line(&operation.message)),
+                ));
             }
         }
         text

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use nimbus_core::Result;
 use nimbus_disk::unreadable;
-use nimbus_engine_backend::{BackendError, Environment, ImportOptions, Owner, Stack};
+use nimbus_engine_backend::{BackendError, EnvironmentVariables, ImportOptions, Owner, Stack};
 use nimbus_engine_display::{StepDetail, snapshot_diff_lines};
 use nimbus_engine_model::Snapshot;
 use nimbus_engine_operations::StackAccess;
@@ -39,7 +39,7 @@ pub(crate) struct StateImportArgs {
 
 pub(crate) async fn run(args: StateImportArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let stack = access.stack();
     let bytes = read(&args, context)?;
     let new = parse(&bytes)?;

@@ -1,7 +1,7 @@
 //! `nimbus state ls`: the resources of a stack, or the stacks of a backend.
 
-use nimbus_core::Result;
-use nimbus_engine_backend::{Environment, RecoveryReport};
+use nimbus_core::{Result, printable_line};
+use nimbus_engine_backend::{EnvironmentVariables, RecoveryReport};
 use nimbus_engine_display::pending_line;
 use nimbus_engine_model::{PendingOperation, ResourceState};
 use nimbus_engine_operations::{StackAccess, backend_of};
@@ -25,16 +25,17 @@ pub(crate) struct StateLsArgs {
 }
 
 pub(crate) async fn run(args: StateLsArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let environment = Environment::process();
+    let environment = EnvironmentVariables::process();
     let Some(stack) = &args.stack else {
-        let backend = backend_of(&args.place.location("", context), &environment).await?;
+        let backend = backend_of(&args.place.states(context)?, &environment).await?;
         let stacks = backend.stacks().await?;
         context.output.result(&StateStacksReport {
             stacks: stacks.iter().map(ToString::to_string).collect(),
         })?;
         return Ok(CommandOutcome::Done);
     };
-    let access = StackAccess::open(&args.place.location(stack, context), &environment).await?;
+    let location = args.place.location(stack, context)?;
+    let access = StackAccess::open(&location, &environment).await?;
     let state = access.stack().load_unverified().await?;
     let snapshot = state.snapshot.unwrap_or_default();
     let left_over = access.stack().interrupted().await?;
@@ -236,9 +237,11 @@ impl Report for StateResourcesReport {
         }
         let mut text = String::new();
         for resource in &self.resources {
-            text.push_str(&resource.urn);
+            text.push_str(&printable_line(&resource.urn));
             if let Some(id) = &resource.id {
-                text.push_str(&terminal.paint(TextStyle::Faint, &format!("  {id}")));
+                text.push_str(
+                    &terminal.paint(TextStyle::Faint, &format!("  {}", printable_line(id))),
+                );
             }
             let flags = resource.flags();
             if !flags.is_empty() {

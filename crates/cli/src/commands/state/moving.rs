@@ -1,7 +1,7 @@
 //! `nimbus state move`: resources that another stack takes over, with their children.
 
 use nimbus_core::Result;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_model::Urn;
 use nimbus_engine_operations::{PreparedMove, StackAccess};
 use schemars::JsonSchema;
@@ -41,9 +41,9 @@ pub(crate) struct StateMoveArgs {
 }
 
 pub(super) async fn run(args: StateMoveArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let environment = Environment::process();
+    let environment = EnvironmentVariables::process();
     let open = async |stack: &str| {
-        let location = args.place.location(stack, context);
+        let location = args.place.location(stack, context)?;
         StackAccess::open(&location, &environment).await
     };
     let (from, to) = (open(&args.source).await?, open(&args.dest).await?);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nimbus_core::{ErrorKind, Result};
 use nimbus_engine_backend::{
-    BackendError, Environment, ImportOptions, Keyring, Owner, Stack, Unverified,
+    BackendError, EnvironmentVariables, ImportOptions, Keyring, Owner, Stack, Unverified,
 };
 use nimbus_engine_display::{Paint, StepDetail, StyledLine, snapshot_diff_lines};
 use nimbus_engine_model::Snapshot;
@@ -45,7 +45,7 @@ pub(crate) struct StateRepairArgs {
 
 pub(crate) async fn run(args: StateRepairArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let stack = access.stack();
     let journal = journal(&stack, &access.keyring).await?;
     let (journal, journal_unfit) =

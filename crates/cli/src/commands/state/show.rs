@@ -1,7 +1,7 @@
 //! `nimbus state show`: what is recorded of one resource.
 
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::Environment;
+use nimbus_core::{Error, ErrorCode, Result, printable_line};
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_model::{ResourceState, Snapshot, Urn};
 use nimbus_engine_operations::StackAccess;
 use schemars::JsonSchema;
@@ -31,7 +31,7 @@ pub(crate) struct StateShowArgs {
 
 pub(crate) async fn run(args: StateShowArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let stack = access.stack();
     // Without secrets to show, no passphrase is needed and broken states can be looked at.
     let snapshot = if args.show_secrets {
@@ -123,10 +123,10 @@ impl Report for ResourceReport {
     const SCHEMA: &'static str = "nimbus/state-show/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mut text = terminal.paint(TextStyle::Heading, &self.urn) + "\n";
+        let mut text = terminal.paint(TextStyle::Heading, &printable_line(&self.urn)) + "\n";
         let mut fact = |name: &str, value: Option<&str>| {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
-                text.push_str(&format!("  {name:<10} {value}\n"));
+                text.push_str(&format!("  {name:<10} {}\n", printable_line(value)));
             }
         };
         fact("type", Some(&self.type_));

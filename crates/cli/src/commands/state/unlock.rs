@@ -1,7 +1,7 @@
 //! `nimbus state unlock`: end the lease of a writer that is gone.
 
 use nimbus_core::Result;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_operations::StackAccess;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub(crate) struct StateUnlockArgs {
 
 pub(crate) async fn run(args: StateUnlockArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let stack = access.stack();
     if !args.yes {
         let question = match stack.holder().await? {

@@ -49,7 +49,8 @@ pub(super) async fn hold(
     let command = format!("{} {command}", context.program);
     let mut held = Vec::new();
     for directory in workspace.deployment_directories()? {
-        let locks = EnvironmentLockFiles::new(&Records::real(&directory));
+        let records = Records::real(&directory).beneath(workspace);
+        let locks = EnvironmentLockFiles::new(&records);
         // A manifest that cannot be read is no reason not to back it up; whoever runs it has a lock.
         let manifest = workspace.manifest_at(&directory).ok();
         let mut environments = locks.known()?;

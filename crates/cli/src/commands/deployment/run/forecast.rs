@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use nimbus_core::ComponentName;
-use nimbus_engine_operations::RunOptions;
+use nimbus_engine_operations::OperationOptions;
 use nimbus_orchestrator::RunDirection;
 use nimbus_rehearsal::{CriticalStep, Forecast, Observer, UnitOrder};
 use nimbus_runs::FinishedRun;
@@ -55,7 +55,7 @@ pub(super) fn predict(
         },
     };
     let units: Vec<_> = graph.names().map(unit).collect();
-    let steps = RunOptions::default().steps_at_once();
+    let steps = OperationOptions::default().steps_at_once();
     let parallel = finished.record.request.choices.parallel;
     let run = observer.forecast_run(began, &units, parallel, steps)?;
     let mut text = format!("  {}\n", capitalised(&sentence(&run.total)));

@@ -19,6 +19,7 @@ use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::{Manifest, OnFailure, RunAction};
 use nimbus_runs::{RunChoices, SealedPlan};
 
+use super::latencies::with_measured;
 use super::local::{RunArgs, find_place};
 use crate::commands::program::{ConfirmAnswer, confirm, confirm_or_details};
 use crate::commands::trace::TraceArgs;
@@ -30,7 +31,7 @@ pub(crate) use refresh::{RefreshDeploymentArgs, refresh};
 pub(crate) use resume::{ResumeArgs, resume};
 pub(crate) use rollback::{RollbackArgs, VersionsReport, rollback};
 pub(crate) use runner::{LocalRunner, next_step, outcome, rehearsal_note};
-pub(crate) use summary::{RunPlace, RunSummary};
+pub(crate) use summary::{RunAddress, RunSummary};
 pub(crate) use view::{RunTitle, RunView, changes_text};
 
 /// How long a run waits for another one when nobody says.
@@ -196,6 +197,10 @@ async fn deploy_chosen(
         ..run.how.choices(context)?
     };
     let environment = run.environment;
+    let mut choices = choices;
+    if run.how.rehearse {
+        choices.rehearsal = with_measured(choices.rehearsal, &place, environment).await?;
+    }
     let runner = LocalRunner::open(place, environment, choices.clone(), None, context)?;
     let request = runner.request(RunAction::Deploy, choices);
     let session = runner.session(request, args.change.wait, context).await?;
@@ -204,14 +209,19 @@ async fn deploy_chosen(
     runner.rehearsal_note(context);
     let planned = session.plan().await?;
     if let Some(plan) = planned.plan() {
-        context.output.progress(&plan.to_string());
+        let active = plan.units().filter(|unit| !unit.is_skipped()).count();
+        if active > 0 {
+            context.output.progress(&plan.to_string());
+        }
         if let Some(interrupted) = planned.interrupted() {
             context.output.note(&format!(
-                "run {interrupted} was interrupted; `{} resume` would go on with it, this starts anew",
-                context.program
+                "run {interrupted} was interrupted; `{} resume {} --environment {environment}{}` would go on \
+                 with it, this starts anew",
+                context.program,
+                run.id,
+                if run.how.rehearse { " --rehearse" } else { "" }
             ));
         }
-        let active = plan.units().filter(|unit| !unit.is_skipped()).count();
         // A plan that somebody saved and handed on is an answer already.
         let answered = args.change.yes || args.confirm || args.plan.is_some();
         if !answered && !run.how.rehearse && active > 0 {

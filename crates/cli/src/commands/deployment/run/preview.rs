@@ -148,12 +148,14 @@ async fn run(
         || format == PreviewFormat::Markdown
         || ActionsJob::current(context.output).is_some();
     let listener = wanted.then(|| pages.listener());
+    let engine = choices.engine;
     let runner = LocalRunner::open(place, run.environment, choices, listener, context)?;
     let request = PreviewRequest {
         environment: run.environment,
         rehearsal: run.how.rehearse,
         components,
         parallel: args.parallel,
+        engine,
     };
     runner.rehearsal_note(context);
     let signals = runner.listen_to_signals();

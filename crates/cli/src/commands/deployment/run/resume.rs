@@ -7,18 +7,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nimbus_core::{EnvironmentName, Result};
-use nimbus_local::{DeploymentPlace, RunFiles, find_run};
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_local::{RecordedRun, RunSelection};
 use nimbus_orchestrator::RunId;
-use nimbus_runs::ports::{LockHolder, RunStore as _};
-use nimbus_runs::{EngineChoice, LockWait, ResumeRequest, RunRecord, resume as resume_run};
+use nimbus_runs::ports::LockHolder;
+use nimbus_runs::{EngineChoice, LockWait, ResumeRequest, resume as resume_run};
 
 use super::runner::{LocalRunner, Waiting};
 use super::{TraceArgs, USUAL_WAIT, duration};
 use crate::commands::admin::ServerArgs;
-use crate::commands::deployment::local::find_place;
 use crate::commands::deployment::workspace;
-use crate::commands::program::OrderArgs;
+use crate::commands::program::{OrderArgs, sandbox_settings};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
@@ -64,8 +63,15 @@ impl ResumeArgs {
 }
 
 pub(crate) async fn resume(args: ResumeArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let (place, record) = find(&args, context).await?;
+    let selection = RunSelection {
+        id: &args.id,
+        environment: args.environment,
+        number: args.number,
+        rehearsal: args.rehearse,
+    };
+    let RecordedRun { place, record } = RecordedRun::find(workspace(context)?, selection).await?;
     let mut choices = record.request.choices.clone();
+    refuse_recorded_backend(choices.backend.as_deref(), context)?;
     let ordered = args.orders.choice(context)?;
     choices.rehearsal = if ordered.is_empty() {
         choices.rehearsal.without_faults()
@@ -95,17 +101,17 @@ pub(crate) async fn resume(args: ResumeArgs, context: &CommandContext) -> Result
     runner.carry_out(planned, official, context).await
 }
 
-/// The run that is meant, and where it is recorded.
-async fn find(args: &ResumeArgs, context: &CommandContext) -> Result<(DeploymentPlace, RunRecord)> {
-    if let Ok(run) = args.id.parse::<RunId>() {
-        return find_run(&workspace(context)?, run, args.rehearse).await;
-    }
-    let place = find_place(&args.id, args.rehearse, context)?;
-    let runs = RunFiles::new(&place.records);
-    let record = match (args.number, args.environment) {
-        (Some(run), None) => runs.find(run).await?,
-        (run, Some(environment)) => runs.pick(environment, run).await?,
-        (None, None) => runs.newest().await?,
+/// A record lies in the workspace. A stranger's does not say where states are: the operator says so again.
+fn refuse_recorded_backend(recorded: Option<&str>, context: &CommandContext) -> Result<()> {
+    let strict = sandbox_settings(context)?.is_some_and(|sandbox| sandbox.is_strict());
+    let Some(recorded) = recorded.filter(|_| strict) else {
+        return Ok(());
     };
-    Ok((place, record))
+    if std::env::var("PULUMI_BACKEND_URL").is_ok_and(|named| named == recorded) {
+        return Ok(());
+    }
+    let message =
+        "the record of the run says where its states are, and the workspace is a stranger's";
+    Err(Error::new(ErrorCode::TENANT_BACKEND, message)
+        .with_help("set PULUMI_BACKEND_URL to the address that the run was started with"))
 }

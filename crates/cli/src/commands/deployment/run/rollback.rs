@@ -29,8 +29,11 @@ pub(crate) struct RollbackArgs {
     /// Version to return to; the one before the current when left out
     #[arg(long, visible_alias = "to", value_name = "VERSION")]
     pub(crate) to_version: Option<u32>,
+    /// Creates of unknown outcome were looked for in the cloud, in vain: go back without them
+    #[arg(long)]
+    pub(crate) forget_creates: bool,
     /// List the versions instead
-    #[arg(long, conflicts_with = "to_version")]
+    #[arg(long, conflicts_with_all = ["to_version", "forget_creates"])]
     pub(crate) list: bool,
 }
 
@@ -59,6 +62,7 @@ pub(crate) async fn rollback(
         parallel: args.change.parallel,
         on_failure: OnFailure::Hold,
         to_version: args.to_version,
+        forget_creates: args.forget_creates,
         message: args.change.message.clone(),
         ..run.how.choices(context)?
     };

@@ -8,24 +8,26 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, ErrorKind, Result};
 use nimbus_engine_backend::Owner;
-use nimbus_engine_operations::{CancelStage, Cancellation, StackLocation};
+use nimbus_engine_operations::{CancelStage, Cancellation, StackGrant, StateLocation};
 use nimbus_local::{DeploymentPlace, LocalRunOptions, UnitEvents, local_ports, rehearsal_orders};
 use nimbus_orchestrator::{DiagnosticLevel, RunAction, RunEvent, RunResult, UnitGraph};
 use nimbus_rehearsal::Observer;
 use nimbus_runs::ports::{LockHolder, RunPorts};
 use nimbus_runs::{
-    EventBus, LockWait, PlannedRun, RunChoices, RunObserver, RunRequest, RunSession, timestamp,
+    EventBus, FORGET_CREATES, LockWait, PlannedRun, RunChoices, RunObserver, RunRequest,
+    RunSession, timestamp,
 };
 use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::forecast;
-use super::summary::{RunPlace, RunSummary};
+use super::summary::{RunAddress, RunSummary};
 use super::view::{RunTitle, RunView};
 use crate::commands::deployment::local::sandbox_of;
 use crate::commands::program::refuse_rehearsed;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
+use crate::output::CommandOutput;
 
 /// Everything that one command needs to run a deployment on this machine, put together once.
 pub(crate) struct LocalRunner {
@@ -48,15 +50,16 @@ impl LocalRunner {
         context: &CommandContext,
     ) -> Result<Self> {
         if let Some(backend) = &choices.backend {
-            refuse_rehearsed(&StackLocation {
+            refuse_rehearsed(&StateLocation {
                 directory: context.directory.clone(),
-                stack: String::new(),
                 backend: Some(backend.clone()),
+                // Only its address is looked at.
+                granted: StackGrant::default(),
             })?;
         }
         let bus = Arc::new(EventBus::default());
         if !context.output.is_json() {
-            bus.observe(Arc::new(EarlyDiagnostics::default()));
+            bus.observe(Arc::new(EarlyDiagnostics(context.output)));
         }
         let cancellation = Cancellation::new();
         let observer = Observer::default();
@@ -136,7 +139,7 @@ impl LocalRunner {
         context: &CommandContext,
     ) -> Arc<RunWatcher> {
         let id = self.place.deployment.manifest.metadata.id.as_str();
-        let place = RunPlace {
+        let place = RunAddress {
             deployment: id,
             environment: self.environment,
             rehearsal: self.place.records.is_rehearsal(),
@@ -166,7 +169,8 @@ impl LocalRunner {
         let watcher = self.watch(action, planned.graph(), context);
         let signals = self.listen_to_signals();
         let stop = self.cancellation.stop_token().clone();
-        let finished = planned.carry_out(Arc::clone(&self.bus), stop).await;
+        // A run is large, and every command that has one would carry it on its stack.
+        let finished = Box::pin(planned.carry_out(Arc::clone(&self.bus), stop)).await;
         drop(signals);
         watcher.end();
         let finished = finished?;
@@ -178,12 +182,12 @@ impl LocalRunner {
             _ => None,
         };
         let request = &finished.record.request;
-        let place = RunPlace {
+        let place = RunAddress {
             deployment: request.deployment.as_str(),
             environment: request.environment,
             rehearsal: request.rehearsal,
         };
-        let next = next_step(finished.result, place, context);
+        let next = next_step(finished.result, finished.open_creates, place, context);
         let summary = RunSummary::of_run(&finished, prediction, next);
         summary.tell_text(context)?;
         Ok(outcome(finished.result))
@@ -207,12 +211,15 @@ pub(crate) fn outcome(result: RunResult) -> CommandOutcome {
     }
 }
 
+/// The command that goes on from where a run was left. `open` says that a unit waits for somebody to look
+/// for what it may have created.
 pub(crate) fn next_step(
     result: RunResult,
-    place: RunPlace<'_>,
+    open: bool,
+    place: RunAddress<'_>,
     context: &CommandContext,
 ) -> Option<String> {
-    let RunPlace {
+    let RunAddress {
         deployment: id,
         environment,
         rehearsal,
@@ -222,16 +229,23 @@ pub(crate) fn next_step(
     let server = server.map(|server| format!(" --server {}", server.url));
     let (program, server) = (context.program, server.unwrap_or_default());
     let resume = format!("{program} resume {id} --environment {environment}{rehearse}{server}");
+    let rollback = format!("{program} rollback {id} --environment {environment}{rehearse}{server}");
+    let look = "look in the cloud for what may have been created, import it if it is there, then";
     match result {
+        RunResult::Failed | RunResult::Interrupted if open => {
+            Some(format!("{look} `{resume} {FORGET_CREATES}`"))
+        }
+        // A run that went back is over and cannot be gone on with.
+        RunResult::NeedsAttention if open => Some(format!("{look} `{rollback} {FORGET_CREATES}`")),
         RunResult::Succeeded | RunResult::RolledBack => None,
         RunResult::Interrupted => Some(format!("`{resume}` goes on with it")),
         RunResult::Failed => Some(format!(
-            "put right what failed, then `{resume}`; `{program} rollback {id} --environment \
-             {environment}{rehearse}{server}` undoes what it left"
+            "put right what failed, then `{resume}`; `{rollback}` undoes what it left"
         )),
-        RunResult::NeedsAttention => Some(
-            "look at each stack listed above; what is recorded of it is what is known".to_owned(),
-        ),
+        RunResult::NeedsAttention => Some(format!(
+            "put right what keeps each stack listed above from going back, then `{rollback}` tries \
+             again"
+        )),
     }
 }
 
@@ -253,8 +267,7 @@ impl RunObserver for RunWatcher {
 
 /// Before there is a picture, warnings and errors of units go to standard error, with the unit's
 /// name in front.
-#[derive(Default)]
-struct EarlyDiagnostics(Mutex<()>);
+struct EarlyDiagnostics(CommandOutput);
 
 impl RunObserver for EarlyDiagnostics {
     fn event(&self, event: &RunEvent) {
@@ -267,11 +280,9 @@ impl RunObserver for EarlyDiagnostics {
         else {
             return;
         };
-        let _one_at_a_time = self.0.lock();
-        for line in message.lines() {
-            // There is nowhere left to report that standard error is closed.
-            let _ = writeln!(std::io::stderr(), "  {unit}: {line}");
-        }
+        let lines = message.lines().map(|line| format!("  {unit}: {line}"));
+        // In one piece, because others may have something to say at the same time.
+        self.0.progress(&lines.collect::<Vec<_>>().join("\n"));
     }
 }
 

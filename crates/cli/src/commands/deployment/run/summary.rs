@@ -63,6 +63,9 @@ pub(crate) struct UnitSummaryReport {
     /// Why it ran.
     reason: Option<String>,
     changes: BTreeMap<String, u64>,
+    /// What resolvers answered it, in a preview: resolver, question, outputs and the lease.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    leases: Vec<serde_json::Value>,
 }
 
 /// One check of what was deployed.
@@ -87,13 +90,18 @@ fn units(units: &BTreeMap<ComponentName, nimbus_runs::UnitSummary>) -> Vec<UnitS
             .map(|text| nimbus_telemetry::redact(text).into_owned()),
         reason: unit.reason.clone(),
         changes: unit.changes.clone(),
+        leases: unit
+            .leases
+            .iter()
+            .map(|lease| serde_json::json!(lease))
+            .collect(),
     };
     units.iter().map(unit).collect()
 }
 
 /// Where a run is, for whoever has no request of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RunPlace<'a> {
+pub(crate) struct RunAddress<'a> {
     pub(crate) deployment: &'a str,
     pub(crate) environment: EnvironmentName,
     pub(crate) rehearsal: bool,
@@ -153,7 +161,7 @@ impl RunSummary {
     pub(crate) fn of_tally(
         tally: &RunTally,
         action: RunAction,
-        place: RunPlace<'_>,
+        place: RunAddress<'_>,
         result: RunResult,
         next: Option<String>,
     ) -> Self {
@@ -163,6 +171,8 @@ impl RunSummary {
             message: unit.message.clone(),
             reason: unit.reason.clone(),
             changes: unit.changes.clone(),
+            // The log of a run that was only heard of has them.
+            leases: Vec::new(),
         };
         let units: Vec<_> = tally.units.iter().map(unit).collect();
         let check = |check: &TalliedCheck| CheckSummary {
@@ -240,13 +250,22 @@ impl RunSummary {
                 "succeeded" => changes_text(&unit.changes),
                 other => other.replace('_', " "),
             };
-            let why = unit.message.as_ref().or(unit.reason.as_ref());
+            // What failed is told in full below.
+            let why = match unit.status.as_str() {
+                "failed" => None,
+                _ => unit.message.as_ref().or(unit.reason.as_ref()),
+            };
             let why = why.map(|why| format!(" — {}", why.lines().next().unwrap_or_default()));
             let name = &unit.name;
+            let leases = unit.leases.iter().map(|lease| {
+                let question = lease["question"].as_str().unwrap_or_default();
+                format!("      {question}: {}\n", lease["outputs"])
+            });
             format!(
-                "  {} {name:<18} {what}{}\n",
+                "  {} {name:<18} {what}{}\n{}",
                 terminal.paint(tone, mark),
-                why.unwrap_or_default()
+                why.unwrap_or_default(),
+                leases.collect::<String>()
             )
         };
         self.units.iter().map(line).collect()
@@ -284,6 +303,12 @@ impl RunSummary {
 }
 
 impl RunSummary {
+    /// Whether there was nothing to do, and there is nothing to tell but that.
+    fn is_noop(&self) -> bool {
+        let skipped = self.units.iter().all(|unit| unit.status == "skipped");
+        self.result == "succeeded" && skipped && self.version.is_none()
+    }
+
     fn counts(&self) -> String {
         let mut parts = Vec::new();
         for (status, shown) in [
@@ -328,15 +353,21 @@ impl Report for RunSummary {
         let result = terminal.paint(tone, &self.result.replace('_', " "));
         let rehearsal = if self.rehearsal { "REHEARSAL " } else { "" };
         let run = self.run.as_ref().map(|run| format!("{run} "));
-        let mut text = format!(
-            "\n{rehearsal}{}{} {}: {result} in {}s\n  Stacks: {}\n  Resources: {}\n",
-            run.unwrap_or_default(),
-            self.deployment,
-            self.environment,
-            self.seconds,
-            self.counts(),
-            self.resources(),
-        );
+        let run = run.unwrap_or_default();
+        let Self {
+            deployment,
+            environment,
+            seconds,
+            ..
+        } = self;
+        let title = format!("{rehearsal}{run}{deployment} {environment}: {result} in {seconds}s");
+        let mut text = match self.is_noop() {
+            true => format!("{title}, nothing to do: {} skipped\n", self.units.len()),
+            false => {
+                let (counts, resources) = (self.counts(), self.resources());
+                format!("\n{title}\n  Stacks: {counts}\n  Resources: {resources}\n")
+            }
+        };
         if let Some(version) = self.version {
             text.push_str(&format!("  Version: {version}\n"));
         }
@@ -351,7 +382,12 @@ impl Report for RunSummary {
         }
         for unit in self.units.iter().filter(|unit| unit.status == "failed") {
             let message = unit.message.as_deref().unwrap_or_default();
-            let line = format!("  ✗ {}: {message}", unit.name);
+            let said = format!("{}: {message}", unit.name);
+            // What could not go back is told by itself, with the same words.
+            if self.attention.contains(&said) {
+                continue;
+            }
+            let line = format!("  ✗ {said}");
             text.push_str(&terminal.paint(TextStyle::Bad, &line));
             text.push('\n');
         }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use nimbus_orchestrator::{CheckStatus, DiagnosticLevel, RunEvent, RunStatus};
 
 use super::RunTitle;
+use super::held_errors::HeldErrors;
 use crate::output::CommandOutput;
 use crate::style::{Terminal, TextStyle};
 
@@ -12,6 +13,7 @@ pub(crate) struct LineView {
     output: CommandOutput,
     subject: RunTitle,
     started: Instant,
+    held: HeldErrors,
 }
 
 impl LineView {
@@ -20,13 +22,27 @@ impl LineView {
             output,
             subject,
             started: Instant::now(),
+            held: HeldErrors::default(),
         }
     }
 
     pub(super) fn event(&mut self, event: &RunEvent) {
+        let shown = self.held.pass(event);
+        self.show(&shown);
+    }
+
+    pub(super) fn end(&mut self) {
+        let rest = self.held.rest();
+        self.show(&rest);
+    }
+
+    fn show(&self, events: &[RunEvent]) {
         let seconds = self.started.elapsed().as_secs();
         let terminal = self.output.stderr_terminal();
-        for line in lines_of(event, self.subject.doing, terminal) {
+        let lines = events
+            .iter()
+            .flat_map(|event| lines_of(event, self.subject.doing, terminal));
+        for line in lines {
             self.output.progress(&format!("{seconds:>4}s {line}"));
         }
     }
@@ -35,6 +51,8 @@ impl LineView {
 /// What an event reads like. Resources are left out: the log has them.
 pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec<String> {
     match event {
+        // The summary counts them; a run in which nothing changed is a few lines.
+        RunEvent::Unit { status, .. } if status == "skipped" => Vec::new(),
         RunEvent::Unit {
             unit,
             status,
@@ -52,9 +70,9 @@ pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec
                     let why = reason.as_ref().map(|why| format!(" — {why}"));
                     format!("{}{}", changes_text(changes), why.unwrap_or_default())
                 }
-                "skipped" => "skipped, nothing changed".to_owned(),
-                "failed" if *attention => format!("cannot be rolled back: {message}"),
-                "failed" => message,
+                // Why is what the run's end says, and what it undoes its work for.
+                "failed" if *attention => "cannot be rolled back".to_owned(),
+                "failed" => "failed".to_owned(),
                 "not_started" => format!("not started: {message}"),
                 "rolling_back" => format!("Rolling back: {unit}..."),
                 "rolled_back" => format!("Rolling back: {unit}... ✓"),
@@ -76,6 +94,15 @@ pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec
             };
             let line =
                 |line: &str| format!("  {}", terminal.paint(tone, &format!("{unit}: {line}")));
+            message.lines().map(line).collect()
+        }
+        RunEvent::Diagnostic {
+            unit: None,
+            level: DiagnosticLevel::Info,
+            message,
+            ..
+        } => {
+            let line = |line: &str| terminal.paint(TextStyle::Faint, line);
             message.lines().map(line).collect()
         }
         RunEvent::Run {

@@ -8,9 +8,11 @@ use nimbus_engine_display::{Screen as _, TerminalScreen};
 use nimbus_orchestrator::{RunEvent, RunStatus, UnitGraph};
 
 use super::RunTitle;
+use super::held_errors::HeldErrors;
 use super::lines::lines_of;
 use super::unit_table::UnitTable;
 use crate::style::Terminal;
+use crate::wrapping::wrapped;
 
 /// Fast enough to look alive, slow enough for a remote terminal.
 const TICK: Duration = Duration::from_millis(150);
@@ -52,21 +54,25 @@ fn watch(mut picture: UnitTable, events: &Receiver<RunEvent>, terminal: Terminal
     let mut screen = TerminalScreen::stderr();
     let mut drawn = 0;
     let mut begun = false;
+    let mut held = HeldErrors::default();
     loop {
         let next = events.recv_timeout(TICK);
         let mut above = Vec::new();
         let mut ended = false;
         match next {
             Ok(event) => {
-                begun |= matches!(event, RunEvent::Unit { .. });
+                // A run that skips everything has nothing to show.
+                begun |= matches!(&event, RunEvent::Unit { status, .. } if status != "skipped");
                 picture.apply(&event, started.elapsed());
-                if stays_above(&event) {
-                    above = lines_of(&event, "", terminal);
-                }
+                above = above_lines(&held.pass(&event), terminal);
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => ended = true,
+            Err(RecvTimeoutError::Disconnected) => {
+                ended = true;
+                above = above_lines(&held.rest(), terminal);
+            }
         }
+        begun |= !above.is_empty();
         if !begun {
             if ended {
                 return;
@@ -80,7 +86,13 @@ fn watch(mut picture: UnitTable, events: &Receiver<RunEvent>, terminal: Terminal
         if drawn > 0 {
             text.push_str(&format!("\u{1b}[{drawn}A\r"));
         }
-        for line in above.iter().chain(&lines) {
+        let above = above.iter().map(|line| wrapped(line, size.width));
+        let above: Vec<String> = above.collect();
+        for line in above
+            .iter()
+            .flat_map(|text| text.lines())
+            .chain(lines.iter().map(String::as_str))
+        {
             text.push_str(line);
             text.push_str("\u{1b}[K\n");
         }
@@ -91,6 +103,12 @@ fn watch(mut picture: UnitTable, events: &Receiver<RunEvent>, terminal: Terminal
             return;
         }
     }
+}
+
+fn above_lines(events: &[RunEvent], terminal: Terminal) -> Vec<String> {
+    let stay = events.iter().filter(|event| stays_above(event));
+    stay.flat_map(|event| lines_of(event, "", terminal))
+        .collect()
 }
 
 /// What must not scroll away with the next picture.

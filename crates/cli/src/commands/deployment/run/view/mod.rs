@@ -1,5 +1,6 @@
 //! Who watches a run: a program that reads JSON, a log that reads lines, or a person at a terminal.
 
+mod held_errors;
 mod lines;
 mod live;
 mod unit_table;
@@ -10,7 +11,7 @@ pub(super) use lines::mark;
 pub(crate) use lines::{LineView, changes_text};
 pub(crate) use live::Live;
 
-use super::summary::RunPlace;
+use super::summary::RunAddress;
 use crate::output::CommandOutput;
 
 /// What is shown, whatever form it takes.
@@ -23,7 +24,7 @@ pub(crate) struct RunTitle {
 }
 
 impl RunTitle {
-    pub(crate) fn new(action: RunAction, place: RunPlace<'_>) -> Self {
+    pub(crate) fn new(action: RunAction, place: RunAddress<'_>) -> Self {
         let (title, doing) = match action {
             RunAction::Preview => ("Previewing", "previewing"),
             RunAction::Deploy => ("Deploying", "deploying"),
@@ -71,8 +72,10 @@ impl RunView {
     }
 
     pub(crate) fn end(&mut self) {
-        if let Self::Live(live) = self {
-            live.end();
+        match self {
+            Self::Lines(lines) => lines.end(),
+            Self::Live(live) => live.end(),
+            Self::Json(_) | Self::Quiet => {}
         }
     }
 }

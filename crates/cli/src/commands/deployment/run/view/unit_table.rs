@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nimbus_core::ComponentName;
 use nimbus_orchestrator::{ResourceStatus, RunEvent, RunStatus, UnitGraph};
+use textwrap::core::display_width;
 
 use super::RunTitle;
 use super::lines::{changes_text, mark};
@@ -12,6 +13,8 @@ use crate::style::{Terminal, TextStyle};
 
 /// Running steps of one unit that are shown at most.
 const STEPS_SHOWN: usize = 3;
+/// More units than this that are skipped are one line.
+const SKIPPED_SHOWN: usize = 4;
 
 pub(super) struct UnitTable {
     subject: RunTitle,
@@ -67,7 +70,11 @@ impl UnitTable {
 
     pub(super) fn apply(&mut self, event: &RunEvent, now: Duration) {
         match event {
-            RunEvent::Plan { minutes, .. } => self.minutes = Some(*minutes),
+            // A rehearsal takes another time than the cloud, and nothing is said where nothing is known.
+            RunEvent::Plan { minutes, .. } => {
+                self.minutes =
+                    Some(*minutes).filter(|minutes| *minutes > 0 && !self.subject.rehearsal);
+            }
             RunEvent::Run {
                 status: RunStatus::Undoing,
                 ..
@@ -145,13 +152,25 @@ impl UnitTable {
     ) -> Vec<String> {
         let room = height.saturating_sub(3).max(1);
         let mut body: Vec<(bool, String, TextStyle)> = Vec::new();
-        for unit in &self.units {
+        let is_skipped = |unit: &&UnitRow| unit.status == "skipped";
+        let skipped = self.units.iter().filter(is_skipped).count();
+        let together = skipped > SKIPPED_SHOWN;
+        for unit in self
+            .units
+            .iter()
+            .filter(|unit| !together || !is_skipped(unit))
+        {
             self.unit_lines(unit, now, &mut body);
         }
+        if together {
+            let text = format!("· {skipped} stacks skipped, nothing changed");
+            body.push((false, text, TextStyle::Faint));
+        }
         if body.len() > room {
-            let hidden = body.iter().filter(|(active, ..)| !active).count();
+            let all = body.len();
             body.retain(|(active, ..)| *active);
             body.truncate(room.saturating_sub(1));
+            let hidden = all - body.len();
             body.push((true, format!("  … and {hidden} more"), TextStyle::Faint));
         }
         let mut lines = vec![terminal.paint(TextStyle::Heading, &cut(&self.header(now), width))];
@@ -171,7 +190,7 @@ impl UnitTable {
         let done = self.units.iter().filter(over).count();
         let left = self.minutes.map(|minutes| {
             let left = Duration::from_secs(minutes * 60).saturating_sub(now);
-            format!(", at most {} left", clock(left))
+            format!(", about {} left", clock(left))
         });
         format!(
             "{rehearsal}{} — {} {} — {done} of {} stacks{}",
@@ -205,6 +224,8 @@ impl UnitTable {
             "rolling_back" => "rolling back".to_owned(),
             "rolled_back" => "rolled back".to_owned(),
             "not_started" => format!("not started: {}", unit.text),
+            // Why is below, where there is room for it.
+            "failed" => "failed".to_owned(),
             _ => unit.text.lines().next().unwrap_or_default().to_owned(),
         };
         out.push((
@@ -227,12 +248,23 @@ impl UnitTable {
     }
 }
 
+/// The text in so many columns, of which some letters take two.
 fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if display_width(text) <= width {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    kept + "…"
+    let mut kept = String::new();
+    for letter in text.chars() {
+        kept.push(letter);
+        if display_width(&kept) >= width {
+            kept.pop();
+            break;
+        }
+    }
+    // Between two words, unless that leaves nothing to read.
+    let end = kept.rfind(' ').filter(|end| *end > width / 2);
+    let kept = &kept[..end.unwrap_or(kept.len())];
+    format!("{}…", kept.trim_end())
 }
 
 /// `1:05` or `12s`.
@@ -317,6 +349,50 @@ mod tests {
               1:03  create Vpc main
         · security                   waiting for network
         ");
+    }
+
+    #[test]
+    fn sixty_four_units_fit_on_a_screen_of_eighty_columns() {
+        let unit = |at: usize| GraphUnit {
+            name: format!("service-number-{at:02}").parse().unwrap(),
+            priority: 0,
+            needs: BTreeSet::new(),
+        };
+        let graph = UnitGraph::new((0..64).map(unit)).unwrap();
+        let subject = RunTitle {
+            title: "Deploying D1 dev".to_owned(),
+            doing: "deploying",
+            rehearsal: false,
+        };
+        let mut picture = UnitTable::new(subject, &graph);
+        for at in 0..64 {
+            let name = format!("service-number-{at:02}").parse().unwrap();
+            let state = match at {
+                0..=3 => UnitState::Running,
+                4 => UnitState::NotStarted {
+                    because: "the cloud says no, and it takes many more words for it than fit"
+                        .to_owned(),
+                },
+                _ => UnitState::Skipped,
+            };
+            picture.apply(&RunEvent::unit("t".to_owned(), &name, &state), seconds(1));
+        }
+        let shown = picture.lines(80, 24, seconds(2), PLAIN);
+        assert_eq!(shown.len(), 1 + 5 + 1, "{shown:#?}");
+        assert!(
+            shown.iter().all(|line| line.chars().count() <= 80),
+            "{shown:#?}"
+        );
+        assert!(shown[5].ends_with("takes many…"), "{shown:#?}");
+        assert_eq!(shown[6], "· 59 stacks skipped, nothing changed");
+    }
+
+    #[test]
+    fn letters_that_take_two_columns_are_counted_as_two() {
+        assert_eq!(cut("環境名", 6), "環境名");
+        assert_eq!(cut("環境名", 5), "環境…");
+        assert_eq!(cut("環境名", 4), "環…");
+        assert_eq!(cut("a stack that is new", 12), "a stack…");
     }
 
     #[test]
