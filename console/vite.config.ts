@@ -20,7 +20,7 @@ export default defineConfig({
   server: {
     port: 5173,
     proxy: {
-      "^/(api|health|ready|live)": {
+      "^/(api|graphql|health|ready|live)": {
         target: server,
         ws: true,
         changeOrigin: true,

@@ -5,14 +5,16 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { Api, CANARY } from "./content";
+import { RUN_MS } from "./scene";
+import type { Scene } from "./scene";
+import { sessionTests } from "./sessions";
+import { stateTests } from "./states";
 import { ADMIN, PICTURES, SHOTS, Site, Watch, lacking, openBrowser, setTheme, signIn, tellSkip, violations } from "./support";
 
 const missing = lacking();
 if (missing) tellSkip(missing, "console: browser tests");
 
 const DEPLOYMENT = "D1SHOP";
-/** A plan or a run of eight programs takes a quarter of a minute, and minutes on a machine that builds meanwhile. */
-const RUN_MS = 240_000;
 
 describe.skipIf(missing !== null)("the console", () => {
   const site = new Site();
@@ -34,6 +36,7 @@ describe.skipIf(missing !== null)("the console", () => {
     watch = new Watch(context, site.front, CANARY);
     page = await context.newPage();
     page.setDefaultTimeout(45_000);
+    Object.assign(scene, { browser, context, page, watch });
   });
 
   afterAll(async () => {
@@ -56,7 +59,10 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.getByRole("navigation", { name: "Pages" }).waitFor();
   };
 
-  it("sets up the first administrator from the printed link, once", async () => {
+  // What is not there yet comes with the server and the browser.
+  const scene = { site, api, deployment: DEPLOYMENT, environment: `/deployments/${DEPLOYMENT}/dev`, shot, go, settled } as unknown as Scene;
+
+  it("sets up in five steps from the printed link, once, and ends on the real run screen", async () => {
     const link = new URL(site.setupLink);
     await page.goto(site.front + link.pathname + link.search);
     await page.getByLabel("Your name").fill(ADMIN.name);
@@ -68,8 +74,25 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.getByLabel("Password", { exact: true }).fill(ADMIN.password);
     await page.getByLabel("Password again").fill(ADMIN.password);
     await page.getByRole("button", { name: "Continue" }).click();
-    await page.getByText("You are signed in").waitFor();
+    const checks = page.getByRole("list", { name: "System check" });
+    await checks.getByText("PostgreSQL", { exact: true }).waitFor();
+    await checks.getByText("Sandbox", { exact: true }).waitFor();
     expect(await violations(page)).toEqual([]);
+    await page.getByRole("button", { name: "Continue" }).click();
+    expect(await page.getByLabel("Rehearsal").isChecked()).toBe(true);
+    expect(await violations(page)).toEqual([]);
+    // The step is kept: whoever reloads goes on where they were.
+    await page.reload();
+    await page.getByRole("heading", { name: "Where to deploy first?" }).waitFor();
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.getByRole("button", { name: "Start the rehearsal" }).click();
+    await page.waitForURL(/\/runs\/.*first=yes/);
+    const note = page.getByRole("note", { name: "The first rehearsal" });
+    await note.waitFor();
+    await page.getByRole("heading", { name: /^Deploy D1DEMO/ }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await note.getByRole("link").click();
+    await page.getByRole("navigation", { name: "Next steps" }).getByRole("link").nth(2).waitFor();
     site.setupLink = "";
     await page.goto(`${site.front}/setup`);
     await page.getByText("The first run is over").waitFor();
@@ -133,8 +156,12 @@ describe.skipIf(missing !== null)("the console", () => {
     await network.getByText("tags", { exact: true }).first().waitFor();
     // A secret has a word in the place of its value.
     await network.getByText("secret", { exact: true }).first().waitFor();
+    const kept = page.waitForResponse((response) => response.url().includes("/marks/") && response.request().method() === "PUT");
     await page.keyboard.press("x");
     await page.getByText("1 of 8 units reviewed").waitFor();
+    expect((await kept).status()).toBe(204);
+    // Kept on the server, not here.
+    await page.evaluate(() => Object.keys(localStorage).filter((key) => !["nimbus.csrf", "nimbus.last-sign-in"].includes(key)).forEach((key) => localStorage.removeItem(key)));
     await page.reload();
     await page.getByText("1 of 8 units reviewed").waitFor();
     await page.getByLabel("Filter changes").fill("metricAlarm");
@@ -182,8 +209,14 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.getByRole("button", { name: "Replay" }).click();
     const time = page.getByRole("slider", { name: "Time of the run" });
     await time.waitFor();
-    await page.getByRole("button", { name: "Hold" }).click();
-    await time.fill(String(await time.getAttribute("min")));
+    // Moving the time holds it, however far it has played by then.
+    await time.focus();
+    await page.keyboard.press("Home");
+    await page.getByRole("button", { name: "Play", exact: true }).waitFor();
+    await page.getByText("0 of 8").first().waitFor();
+    await page.keyboard.press("End");
+    await page.getByText("8 of 8").first().waitFor();
+    await page.keyboard.press("Home");
     await page.getByText("0 of 8").first().waitFor();
     await page.getByRole("button", { name: "End the replay" }).click();
     await page.getByText("8 of 8").first().waitFor();
@@ -257,6 +290,8 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.waitForURL((url) => url.pathname.startsWith("/runs/") && url.pathname !== badRun);
     await page.getByText(/^(Succeeded|Rolled back)$/).first().waitFor({ timeout: RUN_MS });
   });
+
+  stateTests(scene);
 
   it("makes a tenant, a user with a role, and says why she may", async () => {
     await go("/tenants");
@@ -381,6 +416,17 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.getByText("Intact.").waitFor();
   });
 
+  it("shows how the installation is, and how the console looks to whoever uses it", async () => {
+    await go("/settings/system");
+    await page.getByRole("list", { name: "System check" }).getByText("Tenants apart").waitFor();
+    await page.getByRole("region", { name: "Runners" }).getByText("Places on this server").waitFor();
+    await page.getByRole("region", { name: "Database" }).getByText("Connections").waitFor();
+    await go("/settings/profile");
+    await page.getByRole("group", { name: "Rows" }).getByRole("button", { name: "Compact" }).click();
+    await page.waitForFunction(() => document.documentElement.dataset["density"] === "compact");
+    await page.getByRole("group", { name: "Rows" }).getByRole("button", { name: "Default" }).click();
+  });
+
   it("has no violation of WCAG 2.2 AA on any page in either theme", async () => {
     const environment = `/deployments/${DEPLOYMENT}/dev`;
     const pages = [
@@ -393,6 +439,8 @@ describe.skipIf(missing !== null)("the console", () => {
       ["resources", `${environment}?tab=resources&kind=rehearsal`],
       ["outputs", `${environment}?tab=outputs&kind=rehearsal`],
       ["unit", `${environment}/units/network?kind=rehearsal`],
+      ["unit-versions", `${environment}/units/storage?kind=rehearsal&tab=versions`],
+      ["unit-repair", `${environment}/units/network?kind=rehearsal&tab=repair`],
       ["runs", "/runs"],
       ["run", goodRun],
       ["run-failed", badRun],
@@ -425,39 +473,7 @@ describe.skipIf(missing !== null)("the console", () => {
     expect(found).toEqual([]);
   });
 
-  it("ends all other sessions of a person, and they have to sign in again", async () => {
-    const other = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-    const elsewhere = await other.newPage();
-    await signIn(elsewhere, site);
-    await go("/settings/profile");
-    await page.getByRole("row").nth(2).waitFor();
-    await page.getByRole("button", { name: "End all others" }).click();
-    await page.getByText("You are signed in only here.").waitFor();
-    await elsewhere.getByRole("link", { name: "Runs", exact: true }).click();
-    await elsewhere.getByRole("heading", { name: "Sign in" }).waitFor();
-    await other.close();
-  });
-
-  it("says how fresh it is when the network goes, and comes back by itself", async () => {
-    await go("/runs");
-    await page.getByRole("status", { name: "Data: Live" }).waitFor();
-    await context.setOffline(true);
-    await page.getByRole("status", { name: /^Data: Paused/ }).waitFor();
-    expect(await violations(page)).toEqual([]);
-    await context.setOffline(false);
-    await page.getByRole("status", { name: "Data: Live" }).waitFor();
-  });
-
-  it("ends a session that was revoked elsewhere, and goes on after signing in again", async () => {
-    await go("/settings/profile");
-    await page.evaluate(() => localStorage.setItem("nimbus.csrf", "forgotten"));
-    await context.clearCookies();
-    await page.getByRole("link", { name: "Runs", exact: true }).click();
-    await page.getByRole("heading", { name: "Sign in" }).waitFor({ timeout: 20_000 });
-    await page.getByLabel("Password").fill(ADMIN.password);
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Runs" }).waitFor();
-  });
+  sessionTests(scene);
 
   it("asked nothing of any other host and broke no policy", () => {
     expect(watch.problems).toEqual([]);

@@ -59,7 +59,7 @@ export class Api {
   }
 
   /** One of the programs as it is, or so that it fails. */
-  async put(name: string, how: { fails?: boolean; changed?: boolean } = {}, method: "POST" | "PUT" = "PUT"): Promise<void> {
+  async put(name: string, how: { fails?: boolean; changed?: boolean; extra?: string } = {}, method: "POST" | "PUT" = "PUT"): Promise<void> {
     const unit = UNITS.find(([own]) => own === name);
     if (!unit) throw new Error(`there is no ${name}`);
     const [, needs, resources] = unit;
@@ -67,7 +67,7 @@ export class Api {
     const files = {
       "src/Pulumi.yaml": `name: ${name}\nruntime: nodejs\ndescription: ${name}\n`,
       "src/package.json": '{"main":"index.js"}\n',
-      "src/index.js": program(resources, how.fails ?? false, how.changed ?? false),
+      "src/index.js": program(how.extra ? [...resources, [how.extra, 1]] : resources, how.fails ?? false, how.changed ?? false),
     };
     if (method === "POST") await this.call("POST", "/stacks", { name, template, files });
     else await this.call("PUT", `/stacks/${name}`, { template, files });

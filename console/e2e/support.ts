@@ -21,9 +21,13 @@ export const SHOTS = join(REPO, "target/console-shots");
 /** Whether every page is taken in both themes; it takes a while. */
 export const PICTURES = Boolean(process.env["NIMBUS_E2E_SHOTS"]);
 
+export function noBrowser(): string | null {
+  return BROWSERS.some((path) => path && existsSync(path)) ? null : "no Chromium";
+}
+
 /** Why browser tests cannot run here; nothing if they can. */
 export function lacking(): string | null {
-  if (!BROWSERS.some((path) => path && existsSync(path))) return "no Chromium";
+  if (noBrowser()) return noBrowser();
   if (!existsSync(BINARY)) return "no nimbus binary";
   if (!process.env["NIMBUS_TEST_POSTGRES"]) return "no PostgreSQL";
   if (!process.env["NIMBUS_TEST_NODE_SDK"]) return "no node SDK";

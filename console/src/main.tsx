@@ -6,6 +6,8 @@ import { createRoot } from "react-dom/client";
 
 import { ApiError, onSignedOut } from "./api/client";
 import { Toasts } from "./components/Toasts";
+import { applyDensity } from "./modules/shell/density";
+import { rememberField } from "./modules/shell/returning";
 import { applyTheme } from "./modules/shell/theme";
 import { createConsoleRouter } from "./router";
 import "./theme/tokens.css";
@@ -16,6 +18,7 @@ import "./theme/run.css";
 import "./theme/plan.css";
 
 applyTheme();
+applyDensity();
 
 const client = new QueryClient({
   defaultOptions: {
@@ -32,6 +35,7 @@ const router = createConsoleRouter(client);
 onSignedOut(() => {
   const { pathname, searchStr } = router.state.location;
   if (pathname === "/login") return;
+  rememberField(pathname);
   void router.navigate({ to: "/login", search: { next: pathname + searchStr } as never });
 });
 

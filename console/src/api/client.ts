@@ -23,6 +23,8 @@ interface Options<O extends Operation> {
 
 const CSRF_HEADER = "x-nimbus-csrf";
 const CSRF_PLACE = "nimbus.csrf";
+/** Browsers let requests outlive their page up to 64 KiB of them all. */
+const SMALL_BYTES = 4096;
 
 /** What the server refused, in its own words. */
 export class ApiError extends Error {
@@ -165,6 +167,8 @@ async function send(
       headers,
       body: body === undefined ? null : JSON.stringify(body),
       credentials: "same-origin",
+      // Whoever closes the tab right after a click has still clicked.
+      keepalive: method !== "GET" && body !== undefined && JSON.stringify(body).length < SMALL_BYTES,
       signal: signal ?? null,
     });
   } catch (error) {

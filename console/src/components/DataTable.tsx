@@ -35,7 +35,12 @@ export function leastWidth(widths: string[]): number {
 /** Lists up to this long are drawn whole: the page scrolls, find-in-page works. */
 const WHOLE = 120;
 
-export function DataTable<Row>({ label, columns, rows, keyOf, onOpen, rowHeight = 39 }: Props<Row>) {
+/** As tall as the style sheet makes them. */
+function usualHeight(): number {
+  return { compact: 29, touch: 45 }[document.documentElement.dataset["density"] ?? ""] ?? 39;
+}
+
+export function DataTable<Row>({ label, columns, rows, keyOf, onOpen, rowHeight = usualHeight() }: Props<Row>) {
   const scroller = useRef<HTMLDivElement>(null);
   const long = rows.length > WHOLE;
   const virtual = useVirtualizer({

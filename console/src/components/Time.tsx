@@ -23,7 +23,9 @@ function subscribe(listener: Listener): Listener {
 
 /** The time in milliseconds, once a second. */
 export function useNow(): number {
-  return useSyncExternalStore(subscribe, () => second) * 1000;
+  // The same clock where a component is drawn without a browser, as tests do.
+  const current = () => second;
+  return useSyncExternalStore(subscribe, current, current) * 1000;
 }
 
 export function duration(seconds: number): string {

@@ -85,7 +85,7 @@ export const effectiveQuery = (tenant: string) =>
 
 export const permissionsQuery = queryOptions({
   queryKey: ["permissions"],
-  queryFn: async ({ signal }) => (await call("GET /api/v1/permissions", { signal })).items,
+  queryFn: ({ signal }) => everything((query) => call("GET /api/v1/permissions", { query, signal })),
   staleTime: Number.POSITIVE_INFINITY,
 });
 

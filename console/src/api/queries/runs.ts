@@ -3,7 +3,7 @@ import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query
 
 import { call, read } from "../client";
 import type { Operation, Schema } from "../client";
-import type { LogPage, NumberedEvent, UnitDetail } from "../live/types";
+import type { LogLine, LogPage, NumberedEvent, UnitDetail } from "../live/types";
 
 export type Run = Schema<"Run">;
 
@@ -88,9 +88,19 @@ export function readUnit(tenant: string | undefined, run: string, unit: string, 
 export function readLog(
   tenant: string | undefined,
   run: string,
-  query: { unit?: string; before?: number; limit?: number },
+  query: { unit?: string; before?: number; after?: number; limit?: number },
 ): Promise<LogPage> {
   return read(`/api/v1/runs/${run}/log?${tail(tenant, query)}`);
+}
+
+/** Every line of a run's log, a page at a time. */
+export async function readWholeLog(tenant: string | undefined, run: string): Promise<LogLine[]> {
+  const all: LogLine[] = [];
+  for (;;) {
+    const page = await readLog(tenant, run, { after: all.at(-1)?.seq ?? 0, limit: 2000 });
+    all.push(...page.lines);
+    if (!page.more || page.lines.length === 0) return all;
+  }
 }
 
 /** Every event of a run that is over, for its replay. */

@@ -11,6 +11,8 @@ export const meQuery = queryOptions({
   queryKey: ["me"],
   queryFn: ({ signal }) => call("GET /api/v1/auth/me", { signal }),
   staleTime: 30_000,
+  // A session that was ended elsewhere is over here too, within five seconds, also where nobody touches anything.
+  refetchInterval: 4_000,
 });
 
 export const setupQuery = queryOptions({

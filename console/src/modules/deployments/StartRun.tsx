@@ -1,21 +1,29 @@
 /** Asking for a run: what it is, where, and what happens if it fails. Destroying asks for the deployment's id. */
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 
 import { useStart } from "../../api/queries/runs";
 import type { StartAct } from "../../api/queries/runs";
+import { stateQuery } from "../../api/queries/states";
+import type { StatePlace } from "../../api/queries/states";
 import { Button } from "../../components/Button";
 import { CommandLine } from "../../components/Copy";
 import { Dialog } from "../../components/Dialog";
 import { Field, SelectField, Tick } from "../../components/Field";
 import { Notice } from "../../components/PageState";
 import { runAddress } from "../runs/RunTable";
+import { useMay } from "../shell/context";
 
 interface Props {
   act: StartAct;
   deployment: string;
   environment: string;
   tenant: string | undefined;
+  /** Only this unit. */
+  only?: string;
+  /** The plan that a deploy is held to. */
+  plan?: { id: string; number: string; rehearsal: boolean };
   onClose: () => void;
 }
 
@@ -42,23 +50,27 @@ const TEXTS: Record<StartAct, { title: string; about: string; verb: string }> = 
   },
 };
 
-export function StartRunDialog({ act, deployment, environment, tenant, onClose }: Props) {
+export function StartRunDialog({ act, deployment, environment, tenant, only, plan, onClose }: Props) {
   const texts = TEXTS[act];
   const start = useStart(tenant);
   const navigate = useNavigate();
-  const [rehearsal, setRehearsal] = useState(true);
+  const [rehearsal, setRehearsal] = useState(plan?.rehearsal ?? true);
   const [force, setForce] = useState(false);
   const [types, setTypes] = useState(false);
   const [onFailure, setOnFailure] = useState("rollback");
   const [typed, setTyped] = useState("");
+  const [order, setOrder] = useState("");
   const confirmed = act !== "destroy" || typed === deployment;
   const verb = act === "preview" ? "preview" : act;
-  const flags = [rehearsal ? " --rehearse" : "", force ? " --force" : "", types || act === "rollback" || act === "destroy" ? "" : " --no-typecheck"].join("");
+  const flags = [rehearsal ? " --rehearse" : "", force ? " --force" : "", types || act === "rollback" || act === "destroy" ? "" : " --no-typecheck", rehearsal && order.trim() ? ` --order '${order.trim()}'` : ""].join("");
 
   const begin = () => {
     const body = {
       environment,
       rehearsal,
+      ...(only ? { stacks: [only] } : {}),
+      ...(plan ? { plan: plan.id } : {}),
+      ...(rehearsal && order.trim() ? { orders: [order.trim()] } : {}),
       ...(act === "preview" || act === "deploy" ? { transpile_only: !types } : {}),
       ...(force ? { force } : {}),
       ...(act === "deploy" ? { on_failure: onFailure } : {}),
@@ -76,7 +88,7 @@ export function StartRunDialog({ act, deployment, environment, tenant, onClose }
 
   return (
     <Dialog
-      title={`${texts.title} ${deployment} in ${environment}`}
+      title={`${texts.title} ${only ? `${only} of ` : ""}${deployment} in ${environment}`}
       onClose={onClose}
       foot={
         <>
@@ -94,9 +106,15 @@ export function StartRunDialog({ act, deployment, environment, tenant, onClose }
     >
       <p className="sec">{texts.about}</p>
       {start.error ? <Notice tone="bad">{start.error.message}</Notice> : null}
-      <Tick checked={rehearsal} onChange={(event) => setRehearsal(event.target.checked)}>
-        Rehearse on a simulated cloud
-      </Tick>
+      {plan ? (
+        <Notice tone="ok">
+          Held to plan {plan.number}{plan.rehearsal ? ", on the simulated cloud" : ""}: what it shows is done, or nothing if anything moved since.
+        </Notice>
+      ) : (
+        <Tick checked={rehearsal} onChange={(event) => setRehearsal(event.target.checked)}>
+          Rehearse on a simulated cloud
+        </Tick>
+      )}
       {act === "deploy" ? (
         <>
           <SelectField label="If a unit fails" value={onFailure} onChange={(event) => setOnFailure(event.target.value)}>
@@ -104,9 +122,11 @@ export function StartRunDialog({ act, deployment, environment, tenant, onClose }
             <option value="hold">Stop there and keep what is done</option>
             <option value="continue">Go on with units that do not need it</option>
           </SelectField>
-          <Tick checked={force} onChange={(event) => setForce(event.target.checked)}>
-            Run units that have not changed as well
-          </Tick>
+          {plan ? null : (
+            <Tick checked={force} onChange={(event) => setForce(event.target.checked)}>
+              Run units that have not changed as well
+            </Tick>
+          )}
         </>
       ) : null}
       {act === "deploy" || act === "preview" ? (
@@ -114,6 +134,18 @@ export function StartRunDialog({ act, deployment, environment, tenant, onClose }
           Check the types of programs first
         </Tick>
       ) : null}
+      {act === "deploy" && rehearsal && !plan ? (
+        <Field
+          label="Break something (optional)"
+          value={order}
+          autoComplete="off"
+          spellCheck={false}
+          placeholder="on: create, type: aws:s3/*, do: fail"
+          hint="An order to the simulated cloud: fail, throttle, lose, half, stall or vanish."
+          onChange={(event) => setOrder(event.target.value)}
+        />
+      ) : null}
+      {act === "destroy" ? <WhatGoes place={{ deployment, environment, rehearsal }} tenant={tenant} /> : null}
       {act === "destroy" ? (
         <Field
           label={`Type ${deployment} to confirm`}
@@ -122,7 +154,28 @@ export function StartRunDialog({ act, deployment, environment, tenant, onClose }
           onChange={(event) => setTyped(event.target.value)}
         />
       ) : null}
-      <CommandLine command={`nimbus ${verb} ${deployment} --environment ${environment}${flags}`} />
+      {only || plan ? null : <CommandLine command={`nimbus ${verb} ${deployment} --environment ${environment}${flags}`} />}
     </Dialog>
+  );
+}
+
+/** What would go, unit by unit, and what is protected. */
+function WhatGoes({ place, tenant }: { place: StatePlace; tenant: string | undefined }) {
+  const may = useMay();
+  const state = useQuery({ ...stateQuery(tenant, place), enabled: may("deployment:state:read") === null });
+  if (!state.data) return null;
+  const units = state.data
+    .map((unit) => ({ name: unit.unit, goes: unit.resources.filter((one) => one.custom && !one.external).length, stays: unit.resources.filter((one) => one.protect).length }))
+    .filter((unit) => unit.goes > 0);
+  const total = units.reduce((sum, unit) => sum + unit.goes, 0);
+  const kept = units.reduce((sum, unit) => sum + unit.stays, 0);
+  if (total === 0) return <Notice>Nothing is recorded there: there is nothing to destroy.</Notice>;
+  return (
+    <Notice tone="warn">
+      <p>
+        <b>{total.toLocaleString("en")} resources</b> of {units.length} units go{kept > 0 ? `, ${kept} are protected and stay` : ""}.
+      </p>
+      <p className="mute small">{units.map((unit) => `${unit.name} ${unit.goes}`).join(", ")}</p>
+    </Notice>
   );
 }

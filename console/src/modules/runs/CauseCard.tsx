@@ -1,11 +1,14 @@
 /** Why a run failed, in one sentence and the provider's own words; and what a person must look at. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 
 import type { RunStore } from "../../api/live/store";
+import { runsQuery } from "../../api/queries/runs";
 import { Button } from "../../components/Button";
 import { useCopy } from "../../components/Copy";
 import { StatusShape } from "../../components/StatusShape";
-import { timeOfDay } from "../../components/Time";
+import { Time, timeOfDay } from "../../components/Time";
+import { sideOf } from "../plans/PropertyDiff";
 import { plain } from "./LogView";
 import { shortType } from "./ResourceTree";
 import { actionWord, runLook } from "./looks";
@@ -13,10 +16,11 @@ import { usePart, useUnits } from "./useRun";
 
 interface Props {
   store: RunStore;
+  tenant: string | undefined;
   onSelect: (unit: string) => void;
 }
 
-export function CauseCard({ store, onSelect }: Props) {
+export function CauseCard({ store, tenant, onSelect }: Props) {
   usePart(store, "run");
   usePart(store, "log");
   const units = useUnits(store);
@@ -45,6 +49,7 @@ export function CauseCard({ store, onSelect }: Props) {
         </p>
         <pre className="text">{message}</pre>
         {problem?.help ? <p className="sec">{problem.help}</p> : null}
+        {run.action === "preview" ? null : <Since store={store} tenant={tenant} unit={unit} urn={resource?.urn} />}
         {attention.length > 0 ? (
           <ul aria-label="Needs attention">
             {attention.map((one) => (
@@ -53,7 +58,10 @@ export function CauseCard({ store, onSelect }: Props) {
                 <button type="button" className="link" onClick={() => onSelect(one.name)}>
                   {one.name}
                 </button>
-                <span className="trunc">{one.message ?? "could not be rolled back"}</span>
+                <span className="trunc grow">{one.message ?? "could not be rolled back"}</span>
+                <Link to={`/deployments/${run.deployment}/${run.environment}/units/${one.name}`} search={{ tab: "repair", kind: run.rehearsal ? "rehearsal" : undefined } as never} className="btn sm">
+                  Look it up and repair
+                </Link>
               </li>
             ))}
           </ul>
@@ -73,6 +81,46 @@ export function CauseCard({ store, onSelect }: Props) {
         </Button>
       </div>
     </section>
+  );
+}
+
+/** What it was asked for, when it last went well, and whether it failed like this before. */
+function Since({ store, tenant, unit, urn }: { store: RunStore; tenant: string | undefined; unit: string | null; urn: string | undefined }) {
+  const run = store.model.run;
+  const runs = useQuery({ ...runsQuery(tenant, { deployment: run?.deployment, environment: run?.environment }), enabled: run !== null });
+  if (!run) return null;
+  const earlier = (runs.data?.items ?? []).filter((one) => one.action === run.action && one.rehearsal === run.rehearsal && one.queued_at < run.queued_at);
+  const good = earlier.find((one) => one.result === "succeeded");
+  const failures = earlier.filter((one) => ["failed", "rolled_back", "needs_attention"].includes(one.result ?? "")).length;
+  const inputs = urn && unit ? (store.model.rows.get(unit)?.get(urn)?.properties ?? []) : [];
+  return (
+    <p className="row wrap small cause-since">
+      {good ? (
+        <span className="sec">
+          Last went well in{" "}
+          <Link to={`/runs/${good.id}`} className="link">
+            {good.number}
+          </Link>
+          , <Time at={good.ended_at ?? good.queued_at} />
+        </span>
+      ) : (
+        <span className="sec">It has not gone well here before</span>
+      )}
+      {failures > 0 ? <span className="sec">{failures === 1 ? "1 run failed earlier" : `${failures} runs failed earlier`}</span> : null}
+      {inputs.length > 0 ? (
+        <details>
+          <summary className="link">Its inputs ({inputs.length})</summary>
+          <dl className="props">
+            {inputs.map((row) => (
+              <div key={row.path} className="prop one">
+                <dt>{row.path}</dt>
+                <dd>{sideOf(row, "new").text}</dd>
+              </div>
+            ))}
+          </dl>
+        </details>
+      ) : null}
+    </p>
   );
 }
 

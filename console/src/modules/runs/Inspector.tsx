@@ -15,7 +15,7 @@ import { ResourceDiff } from "../plans/PropertyDiff";
 import { LogView } from "./LogView";
 import { unitLook } from "./looks";
 import { ResourceTree } from "./ResourceTree";
-import { useOlderLines, useRows, useUnit } from "./useRun";
+import { useRows, useUnit } from "./useRun";
 
 type Tab = "resources" | "diff" | "about";
 
@@ -28,7 +28,6 @@ interface Props {
 }
 
 export function Inspector({ store, run, tenant, unit, onSelect }: Props) {
-  useOlderLines(store, run, tenant);
   return (
     <aside className="insp" aria-label={unit ? `Unit ${unit}` : "Run"}>
       {unit ? (
@@ -36,7 +35,7 @@ export function Inspector({ store, run, tenant, unit, onSelect }: Props) {
       ) : (
         <p className="mute insp-empty">Choose a unit to see its resources.</p>
       )}
-      <LogView store={store} unit={unit} />
+      <LogView store={store} run={run} tenant={tenant} unit={unit} />
     </aside>
   );
 }

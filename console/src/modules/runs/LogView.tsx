@@ -5,11 +5,13 @@ import { useEffect, useMemo, useRef, useState } from "react";
 
 import type { RunStore } from "../../api/live/store";
 import type { LogLine } from "../../api/live/types";
+import { readWholeLog } from "../../api/queries/runs";
 import { Button } from "../../components/Button";
 import { Segmented } from "../../components/Choice";
 import { saveFile } from "../../components/save";
 import { timeOfDay } from "../../components/Time";
-import { usePart } from "./useRun";
+import { useSay } from "../../components/Toasts";
+import { useOlderLines, usePart } from "./useRun";
 
 const ROW = 18;
 
@@ -18,7 +20,56 @@ type Level = "all" | "warning";
 
 interface Props {
   store: RunStore;
+  run: string;
+  tenant: string | undefined;
   unit: string | undefined;
+}
+
+interface LogRow extends LogLine {
+  /** Of several rows of one line, the one with its time. */
+  first: boolean;
+}
+
+interface Wanted {
+  unit: string | undefined;
+  level: Level;
+  find: string;
+}
+
+/**
+ * The rows of a log that grows: what was looked at stays, and only what is new is looked at, because fifty thousand lines in
+ * every frame are too many.
+ */
+export class LogRows {
+  #key = "";
+  #first = -1;
+  #last = 0;
+  #rows: LogRow[] = [];
+
+  of(log: LogLine[], { unit, level, find }: Wanted): LogRow[] {
+    const key = JSON.stringify([unit, level, find]);
+    const first = log[0]?.seq ?? 0;
+    if (key !== this.#key || first !== this.#first || (log.at(-1)?.seq ?? 0) < this.#last) {
+      this.#key = key;
+      this.#first = first;
+      this.#last = 0;
+      this.#rows = [];
+    }
+    let from = log.length;
+    while (from > 0 && (log[from - 1]?.seq ?? 0) > this.#last) from -= 1;
+    const wanted = find.toLowerCase();
+    const added: LogRow[] = [];
+    for (const line of log.slice(from)) {
+      this.#last = line.seq;
+      if (unit && line.unit !== unit) continue;
+      if (level === "warning" && line.level !== "warning" && line.level !== "error") continue;
+      if (wanted && !line.message.toLowerCase().includes(wanted)) continue;
+      // One row per line of text: rows of one height can be drawn in part.
+      plain(line.message).split("\n").forEach((message, index) => added.push({ ...line, message, first: index === 0 }));
+    }
+    if (added.length > 0) this.#rows = [...this.#rows, ...added];
+    return this.#rows;
+  }
 }
 
 const COLOURS = /\u001b\[[0-9;]*[A-Za-z]/g;
@@ -32,7 +83,10 @@ function textOf(line: LogLine): string {
   return `${line.at} ${line.level.toUpperCase()} ${line.unit ?? "run"} ${plain(line.message)}`;
 }
 
-export function LogView({ store, unit }: Props) {
+export function LogView({ store, run, tenant, unit }: Props) {
+  const older = useOlderLines(store, run, tenant);
+  const say = useSay();
+  const [rows] = useState(() => new LogRows());
   const version = usePart(store, "log");
   const [scope, setScope] = useState<Scope>("unit");
   const [level, setLevel] = useState<Level>("all");
@@ -42,15 +96,13 @@ export function LogView({ store, unit }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const lines = useMemo(() => {
     void version;
-    const wanted = find.toLowerCase();
-    return store.model.log.flatMap((line) => {
-      if (scope === "unit" && unit && line.unit !== unit) return [];
-      if (level === "warning" && line.level !== "warning" && line.level !== "error") return [];
-      if (wanted && !line.message.toLowerCase().includes(wanted)) return [];
-      // One row per line of text: rows of one height can be drawn in part.
-      return plain(line.message).split("\n").map((message, index) => ({ ...line, message, first: index === 0 }));
-    });
-  }, [store, version, scope, level, find, unit]);
+    return rows.of(store.model.log, { unit: scope === "unit" ? unit : undefined, level, find });
+  }, [store, rows, version, scope, level, find, unit]);
+  const download = () => {
+    readWholeLog(tenant, run)
+      .then((all) => saveFile("run.log", all.map(textOf).join("\n")))
+      .catch((error: Error) => say(error.message, true));
+  };
   const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20 });
   const total = lines.length;
   useEffect(() => {
@@ -85,13 +137,18 @@ export function LogView({ store, unit }: Props) {
           onChange={setLevel}
         />
         <input className="input sm grow" type="search" placeholder="Find" aria-label="Find in the log" value={find} onChange={(event) => setFind(event.target.value)} />
-        <Button size="sm" icon={Download} onClick={() => saveFile("run.log", store.model.log.map(textOf).join("\n"))} aria-label={`Download the log: ${total.toLocaleString("en")}`}>
+        <Button size="sm" icon={Download} onClick={download} aria-label={`Download the whole log: ${total.toLocaleString("en")} lines here`}>
           {total.toLocaleString("en")}
         </Button>
         <Button size="sm" icon={ArrowDown} className="log-follow" onClick={() => setFollow(true)}>
           {follow ? "Following" : fresh > 0 ? `${fresh} new` : "Follow"}
         </Button>
       </div>
+      {older.more ? (
+        <button type="button" className="link log-older small" onClick={older.read}>
+          Read older lines
+        </button>
+      ) : null}
       <div className="log-scroll" ref={scroller} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label="Log lines">
         <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
           {virtual.getVirtualItems().map((item) => {

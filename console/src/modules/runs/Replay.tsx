@@ -102,6 +102,9 @@ export function Replay({ store, events, whole, onClose }: Props) {
         max={last}
         step={Math.max(1, Math.round(length / 500))}
         value={time}
+        // Whoever takes hold of it does not want it to move on.
+        onKeyDown={() => setPlaying(false)}
+        onPointerDown={() => setPlaying(false)}
         onChange={(event) => {
           setPlaying(false);
           show(Number(event.target.value));

@@ -1,5 +1,6 @@
 /** The head of a run: how it stands, whose it is, every unit as a cell, the totals, and what can be done. */
-import { Link as LinkIcon, Pause, Play, RotateCcw, OctagonX, Undo2 } from "lucide-react";
+import { Link } from "@tanstack/react-router";
+import { Link as LinkIcon, Lock, Pause, Play, RotateCcw, OctagonX, Undo2 } from "lucide-react";
 import { useState } from "react";
 
 import { totalsOf } from "../../api/live/model";
@@ -28,6 +29,13 @@ interface Props {
   onSelect: (unit: string) => void;
   onReplay: (() => void) | null;
 }
+
+const ON_FAILURE: Record<string, string> = {
+  automatic: "roll back where it helps",
+  rollback: "roll back",
+  hold: "stop and keep what is done",
+  continue: "go on with the others",
+};
 
 export function RunHeader({ store, tenant, selected, onSelect, onReplay }: Props) {
   usePart(store, "run");
@@ -68,6 +76,20 @@ export function RunHeader({ store, tenant, selected, onSelect, onReplay }: Props
         <span>
           deployment <b className="mono">{run.deployment}</b>
         </span>
+        {run.plan ? (
+          <span className="row" style={{ gap: 5 }}>
+            <Lock className="s c-ok" aria-hidden />
+            held to the{" "}
+            <Link to={`/plans/${run.plan}`} className="link">
+              plan
+            </Link>
+          </span>
+        ) : null}
+        {run.on_failure && run.action === "deploy" ? (
+          <span>
+            on failure <b>{ON_FAILURE[run.on_failure] ?? run.on_failure}</b>
+          </span>
+        ) : null}
         {store.model.trigger ? (
           <span>
             rolls back because of <b>{store.model.trigger.replaceAll("_", " ")}</b>

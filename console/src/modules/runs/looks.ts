@@ -8,7 +8,8 @@ export interface Look {
   word: string;
 }
 
-export function runLook(run: Pick<Run, "status" | "result" | "wish" | "position">, undoing = false): Look {
+export function runLook(run: Pick<Run, "status" | "result" | "wish" | "position" | "approval">, undoing = false): Look {
+  if (run.status === "queued" && run.approval) return { shape: "person", word: "Waits for approval" };
   if (run.status === "queued") {
     return { shape: "waiting", word: run.position ? `Queued, ${run.position} before it` : "Queued" };
   }

@@ -107,15 +107,31 @@ export function useAllRows(store: RunStore, run: string, tenant: string | undefi
 
 const FIRST_LINES = 2000;
 
-/** Lines from before the page was opened. */
-export function useOlderLines(store: RunStore, run: string, tenant: string | undefined): void {
-  const [asked, setAsked] = useState(false);
+/** Lines from before the page was opened: the last ones at once, and those before them on request. */
+export function useOlderLines(store: RunStore, run: string, tenant: string | undefined): { more: boolean; read: () => void } {
+  const [first, setFirst] = useState<number | null>(null);
+  const [more, setMore] = useState(false);
+  const busy = useRef(false);
   const ready = usePart(store, "run") > 0;
+  const load = useCallback(
+    (before: number | undefined) => {
+      if (busy.current) return;
+      busy.current = true;
+      readLog(tenant, run, { limit: FIRST_LINES, ...(before === undefined ? {} : { before }) })
+        .then((page) => {
+          store.lines(page.lines);
+          setFirst(page.first ?? before ?? 0);
+          setMore(page.more);
+        })
+        .catch(() => undefined)
+        .finally(() => {
+          busy.current = false;
+        });
+    },
+    [store, run, tenant],
+  );
   useEffect(() => {
-    if (!ready || asked) return;
-    setAsked(true);
-    readLog(tenant, run, { limit: FIRST_LINES })
-      .then((page) => store.lines(page.lines))
-      .catch(() => undefined);
-  }, [store, run, tenant, ready, asked]);
+    if (ready && first === null) load(undefined);
+  }, [ready, first, load]);
+  return { more, read: () => load(first ?? undefined) };
 }

@@ -13,6 +13,7 @@ import { useFrame } from "./frame";
 import { KeyHelp, useKeys, useListKeys } from "./keys";
 import { LiveDot } from "./LiveDot";
 import { permitted } from "./navigation";
+import { useReturn } from "./returning";
 import { TenantSwitcher } from "./TenantSwitcher";
 import { chooseTheme, useTheme } from "./theme";
 import type { Theme } from "./theme";
@@ -43,6 +44,8 @@ export function Shell() {
   useEffect(() => {
     main.current?.focus({ preventScroll: true });
   }, [path]);
+
+  useReturn(path);
 
   const commands = useCommands();
   const narrow = folded || wide;

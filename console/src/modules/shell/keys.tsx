@@ -13,6 +13,10 @@ export function lettersOn(): boolean {
   return localStorage.getItem(PLACE) !== "off";
 }
 
+export function switchLetters(on: boolean): void {
+  localStorage.setItem(PLACE, on ? "on" : "off");
+}
+
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target as HTMLElement | null;
   return Boolean(target?.closest("input, textarea, select, [contenteditable], dialog"));
@@ -148,7 +152,7 @@ export function KeyHelp({ path, onClose }: { path: string; onClose: () => void }
       <Tick
         checked={on}
         onChange={(event) => {
-          localStorage.setItem(PLACE, event.target.checked ? "on" : "off");
+          switchLetters(event.target.checked);
           setOn(event.target.checked);
         }}
       >

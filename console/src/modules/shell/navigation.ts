@@ -11,6 +11,7 @@ import {
   LayoutTemplate,
   Server,
   ShieldCheck,
+  UserCheck,
   UserRound,
   Users,
   UsersRound,
@@ -34,6 +35,7 @@ export const DESTINATIONS: Destination[] = [
   { to: "/", label: "Home", icon: House, group: "", key: "h" },
   { to: "/deployments", label: "Deployments", icon: Layers, group: "Run", needs: "deployment:definition:read", key: "d" },
   { to: "/runs", label: "Runs", icon: Activity, group: "Run", needs: "deployment:definition:read", key: "r" },
+  { to: "/approvals", label: "Approvals", icon: UserCheck, group: "Run", needs: "approval:request:read", key: "p" },
   { to: "/templates", label: "Templates", icon: LayoutTemplate, group: "Build", needs: "template:definition:read" },
   { to: "/components", label: "Components", icon: Boxes, group: "Build", needs: "component:definition:read", key: "c" },
   { to: "/tenants", label: "Tenants", icon: Building2, group: "Govern", needs: "tenant:definition:read", key: "t" },
@@ -44,7 +46,7 @@ export const DESTINATIONS: Destination[] = [
   { to: "/cloud-accounts", label: "Cloud accounts", icon: Cloud, group: "Govern", needs: "cloud:account:read" },
   { to: "/audit", label: "Audit", icon: FileClock, group: "Govern", needs: "audit:log:read", key: "a" },
   { to: "/settings/profile", label: "Profile", icon: UserRound, group: "Settings" },
-  { to: "/settings/system", label: "System", icon: Server, group: "Settings" },
+  { to: "/settings/system", label: "System", icon: Server, group: "Settings", needs: "system:setting:read" },
 ];
 
 export function permitted(permissions: string[]): Destination[] {

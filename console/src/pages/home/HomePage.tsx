@@ -1,7 +1,8 @@
 /** What needs somebody, what runs, what was last. */
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { Link, useSearch } from "@tanstack/react-router";
 
+import type { PermissionKey } from "../../api/generated/openapi";
 import { deploymentsQuery } from "../../api/queries/deployments";
 import { runsQuery } from "../../api/queries/runs";
 import type { Run } from "../../api/queries/runs";
@@ -24,6 +25,7 @@ function needsSomebody(runs: Run[]): Run[] {
 export function HomePage() {
   const { me, named } = usePlace();
   const may = useMay();
+  const search = useSearch({ strict: false }) as { next?: string };
   useCrumbs([{ label: "Home" }]);
   const runs = useQuery(runsQuery(named));
   const deployments = useQuery(deploymentsQuery(named));
@@ -40,6 +42,7 @@ export function HomePage() {
         <span className="grow" />
         <NewDeployment off={may("deployment:definition:create")} />
       </div>
+      {search.next ? <NextSteps /> : null}
       {deployments.data?.length === 0 ? (
         <FirstSteps off={may("deployment:definition:create")} />
       ) : (
@@ -85,20 +88,29 @@ function FirstSteps({ off }: { off: string | null }) {
         Begin with a rehearsal: the real programs run against a simulated cloud. Nothing is created, nothing is paid, and you see
         the same screens as later.
       </Empty>
-      <div className="cards">
-        <Link to="/templates" className="card pad pick">
-          <h2 className="h2">See what is in the library</h2>
-          <p className="sec">Templates put shipped programs together: networks, databases, clusters.</p>
-        </Link>
-        <Link to="/users" className="card pad pick">
-          <h2 className="h2">Let others in</h2>
-          <p className="sec">Make users, give them roles, and ask why somebody may.</p>
-        </Link>
-        <Link to="/tenants" className="card pad pick">
-          <h2 className="h2">Make a tenant</h2>
-          <p className="sec">A customer or a team, with limits of its own, kept apart from all others.</p>
-        </Link>
-      </div>
+      <NextSteps />
     </>
+  );
+}
+
+/** Three ways to go on, of those that one may go. */
+function NextSteps() {
+  const may = useMay();
+  const steps: [PermissionKey, string, string, string][] = [
+    ["deployment:definition:create", "/deployments/new", "Rehearse a deployment of your own", "Choose a template, see the plan, and carry it out on a simulated cloud."],
+    ["cloud:account:manage", "/cloud-accounts", "Connect a cloud", "Credentials are sealed, and only providers of your own runs get them."],
+    ["users:account:create", "/users", "Let others in", "Make users, give them roles, and ask why somebody may."],
+    ["template:definition:read", "/templates", "See what is in the library", "Templates put shipped programs together: networks, databases, clusters."],
+  ];
+  const open = steps.filter(([needed]) => may(needed) === null).slice(0, 3);
+  return (
+    <nav className="cards" aria-label="Next steps">
+      {open.map(([, to, title, about]) => (
+        <Link key={to} to={to} className="card pad pick">
+          <span className="h2">{title}</span>
+          <span className="sec">{about}</span>
+        </Link>
+      ))}
+    </nav>
   );
 }

@@ -13,7 +13,7 @@ import { labelOf, useMay, usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
 import { runAddress } from "../../modules/runs/RunTable";
 import { componentsOf, environmentsOf, useDraft } from "./draft";
-import type { Draft } from "./draft";
+import type { Draft, DraftHandle, DraftSaved } from "./draft";
 
 const STEPS = ["Template", "Project", "Environments", "Values", "Check and plan"] as const;
 const LAST = STEPS.length - 1;
@@ -35,7 +35,21 @@ function missing(step: number, draft: Draft): string | null {
 export function NewDeploymentPage() {
   const { tenant, named, me } = usePlace();
   const may = useMay();
-  const [draft, change, clear] = useDraft(tenant.id, labelOf(tenant).replace(/[^A-Za-z0-9-]+/g, "-"), me.user.email);
+  const handle = useDraft(named, tenant.id, labelOf(tenant).replace(/[^A-Za-z0-9-]+/g, "-"), me.user.email, may("deployment:definition:create") === null);
+  useCrumbs([{ label: "Deployments", to: "/deployments" }, { label: "New deployment" }]);
+  if (!handle.draft) return <div className="page"><Skeleton rows={5} /></div>;
+  return <Wizard {...handle} draft={handle.draft} />;
+}
+
+const SAVED: Record<DraftSaved, string> = {
+  saved: "Saved. You can go on with it on another machine.",
+  saving: "Saving…",
+  unsaved: "Kept in this browser; the server did not take it yet.",
+};
+
+function Wizard({ draft, saved, change, clear }: DraftHandle & { draft: Draft }) {
+  const { named } = usePlace();
+  const may = useMay();
   const search = useSearch({ strict: false }) as { step?: string; template?: string };
   const navigate = useNavigate();
   const given = search.template;
@@ -45,7 +59,6 @@ export function NewDeploymentPage() {
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [given]);
   const [started, setStarted] = useState(false);
-  useCrumbs([{ label: "Deployments", to: "/deployments" }, { label: "New deployment" }]);
   const step = Math.min(STEPS.length - 1, Math.max(0, Number(search.step ?? 0) || 0));
   const go = (to: number) => void navigate({ to: "/deployments/new", search: { step: String(to) } as never });
   const create = useCreateDeployment(named);
@@ -81,7 +94,9 @@ export function NewDeploymentPage() {
     <div className="page">
       <div className="page-head">
         <h1>New deployment</h1>
-        <span className="lead">The draft is kept until you send or discard it.</span>
+        <span className="lead" role="status">
+          {SAVED[saved]}
+        </span>
         <span className="grow" />
         <Button size="sm" kind="ghost" onClick={clear}>
           Discard the draft

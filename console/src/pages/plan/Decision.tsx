@@ -4,18 +4,14 @@ import { Check, Lock, LockOpen } from "lucide-react";
 import { useState } from "react";
 
 import { effectiveQuery } from "../../api/queries/access";
-import { deploymentQuery } from "../../api/queries/deployments";
-import { runsQuery } from "../../api/queries/runs";
+import type { PlanReview } from "../../api/queries/reviews";
 import type { Run, StartAct } from "../../api/queries/runs";
 import { Button } from "../../components/Button";
 import { CommandLine } from "../../components/Copy";
+import { OpGlyph } from "../../components/Operations";
 import { StatusShape } from "../../components/StatusShape";
 import { StartRunDialog } from "../../modules/deployments/StartRun";
-import { sealOf } from "../../modules/plans/moved";
 import { useMay, usePlace } from "../../modules/shell/context";
-
-/** How often it is looked at again whether something moved. */
-const AGAIN_MS = 10_000;
 
 interface Props {
   run: Run;
@@ -23,19 +19,17 @@ interface Props {
   /** Units and risks that nobody has ticked. */
   open: number;
   changing: number;
-  /** Deletes and replacements: what going back cannot bring back as it was. */
-  oneWay: number;
+  review: PlanReview | undefined;
 }
 
-export function Decision({ run, tenant, open, changing, oneWay }: Props) {
+export function Decision({ run, tenant, open, changing, review }: Props) {
   const [asked, setAsked] = useState<StartAct | null>(null);
   const may = useMay();
   const { tenant: here } = usePlace();
   const ended = run.status === "ended";
-  const deployment = useQuery({ ...deploymentQuery(tenant, run.deployment), refetchInterval: AGAIN_MS });
-  const runs = useQuery({ ...runsQuery(tenant, { deployment: run.deployment }), refetchInterval: AGAIN_MS });
   const quotas = useQuery({ ...effectiveQuery(here.id), enabled: may("tenant:definition:read") === null });
-  const seal = ended ? sealOf(run, deployment.data, runs.data?.items) : [];
+  const seal = ended ? (review?.seal ?? []) : [];
+  const oneWay = review?.forecast.one_way ?? [];
   const moved = seal.filter((item) => item.moved);
   const off =
     may("stack:instance:deploy") ??
@@ -79,15 +73,28 @@ export function Decision({ run, tenant, open, changing, oneWay }: Props) {
         <h2 className="h2">If it fails</h2>
         <p className="sec small">
           Each unit goes back to its state before the run, last first.{" "}
-          {oneWay > 0 ? (
-            <b className="c-bad">
-              {oneWay === 1 ? "One resource" : `${oneWay} resources`} would be new, not the old {oneWay === 1 ? "one" : "ones"}:
-            </b>
+          {oneWay.length > 0 ? (
+            <>
+              <b className="c-bad">{oneWay.length === 1 ? "One step cannot be undone:" : `${oneWay.length} steps cannot be undone:`}</b> what is deleted or replaced is made again, without what was in it.
+            </>
           ) : (
             "No resource is deleted or replaced, so every step has a way back."
           )}
-          {oneWay > 0 ? " what is deleted or replaced is made again, without what was in it." : null}
         </p>
+        {oneWay.length > 0 ? (
+          <ul className="one-way">
+            {oneWay.slice(0, 5).map((step) => (
+              <li key={`${step.unit} ${step.urn}`} className="row small">
+                <OpGlyph op={step.op} />
+                <span className="trunc">{step.name}</span>
+                <span className="mute trunc grow">{step.unit}</span>
+                {step.data ? <span className="tag bad">holds data</span> : null}
+              </li>
+            ))}
+            {oneWay.length > 5 ? <li className="mute small">and {oneWay.length - 5} more, marked below</li> : null}
+          </ul>
+        ) : null}
+        {review && review.forecast.units.length > 1 ? <p className="mute small trunc" title={review.forecast.units.join(" → ")}>Back in this order: {review.forecast.units.join(" → ")}</p> : null}
       </section>
       <section>
         <h2 className="h2">The same in a terminal</h2>
@@ -100,7 +107,7 @@ export function Decision({ run, tenant, open, changing, oneWay }: Props) {
               Plan again…
             </Button>
             <Button size="full" off={off} onClick={() => setAsked("deploy")}>
-              Deploy…
+              Deploy anew…
             </Button>
           </div>
         ) : (
@@ -110,7 +117,17 @@ export function Decision({ run, tenant, open, changing, oneWay }: Props) {
         )}
         <p className="mute small">{off ?? (open === 0 ? "Everything above was reviewed." : `${open} ${open === 1 ? "item" : "items"} above ${open === 1 ? "is" : "are"} not reviewed.`)}</p>
       </div>
-      {asked ? <StartRunDialog act={asked} deployment={run.deployment} environment={run.environment} tenant={tenant} onClose={() => setAsked(null)} /> : null}
+      {asked ? (
+        <StartRunDialog
+          act={asked}
+          deployment={run.deployment}
+          environment={run.environment}
+          tenant={tenant}
+          // What moved is no longer what was planned: a deploy of it would be refused.
+          {...(asked === "deploy" && moved.length === 0 ? { plan: run } : {})}
+          onClose={() => setAsked(null)}
+        />
+      ) : null}
     </aside>
   );
 }

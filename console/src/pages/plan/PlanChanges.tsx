@@ -6,7 +6,6 @@ import type { UnitModel } from "../../api/live/model";
 import type { ResourceRow } from "../../api/live/types";
 import { Counts, kindOf } from "../../components/Operations";
 import { ResourceDiff, mentions } from "../../modules/plans/PropertyDiff";
-import type { Marks } from "./useMarks";
 
 /** So many resources of a unit are drawn at first. */
 const FIRST = 40;
@@ -14,7 +13,10 @@ const FIRST = 40;
 interface Props {
   units: UnitModel[];
   rows: Map<string, ResourceRow[]>;
-  marks: Marks;
+  reviewed: (unit: string) => boolean;
+  /** Others who have looked at the same. */
+  seenBy: (unit: string) => string[];
+  onReviewed: (unit: string, on: boolean) => void;
   selected: string | undefined;
   open: Set<string>;
   onToggle: (unit: string) => void;
@@ -24,7 +26,7 @@ interface Props {
   onFind: (text: string) => void;
 }
 
-export function PlanChanges({ units, rows, marks, selected, open, onToggle, whole, onWhole, find, onFind }: Props) {
+export function PlanChanges({ units, rows, reviewed, seenBy, onReviewed, selected, open, onToggle, whole, onWhole, find, onFind }: Props) {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const focus = () => field.current?.focus();
@@ -32,7 +34,7 @@ export function PlanChanges({ units, rows, marks, selected, open, onToggle, whol
     return () => window.removeEventListener("nimbus:filter", focus);
   }, []);
   const shown = find ? units.filter((unit) => unit.name.includes(find) || (rows.get(unit.name) ?? []).some((row) => mentions(row, find))) : units;
-  const done = units.filter((unit) => marks.has(unit.name)).length;
+  const done = units.filter((unit) => reviewed(unit.name)).length;
   return (
     <section className="section" aria-label="Changes">
       <div className="row wrap">
@@ -54,8 +56,9 @@ export function PlanChanges({ units, rows, marks, selected, open, onToggle, whol
           whole={whole.has(unit.name)}
           onWhole={() => onWhole(unit.name)}
           onToggle={() => onToggle(unit.name)}
-          reviewed={marks.has(unit.name)}
-          onReviewed={(on) => marks.set(unit.name, on)}
+          reviewed={reviewed(unit.name)}
+          seenBy={seenBy(unit.name)}
+          onReviewed={(on) => onReviewed(unit.name, on)}
         />
       ))}
       {shown.length === 0 ? <p className="card pad mute">{find ? `Nothing that changes is called ${find}.` : "Nothing changes."}</p> : null}
@@ -75,10 +78,26 @@ interface UnitProps {
   onWhole: () => void;
   onToggle: () => void;
   reviewed: boolean;
+  seenBy: string[];
   onReviewed: (on: boolean) => void;
 }
 
-function UnitChanges({ unit, rows, find, open, selected, whole, onWhole, onToggle, reviewed, onReviewed }: UnitProps) {
+/** Who else has looked: letters, and the names for whoever asks. */
+export function SeenBy({ people }: { people: string[] }) {
+  if (people.length === 0) return null;
+  return (
+    <span className="seen-by" title={`Reviewed by ${people.join(", ")}`}>
+      <span className="hidden-text">Reviewed by {people.join(", ")}</span>
+      {people.slice(0, 3).map((name) => (
+        <span key={name} className="mini" aria-hidden>
+          {name.slice(0, 2).toUpperCase()}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function UnitChanges({ unit, rows, find, open, selected, whole, onWhole, onToggle, reviewed, seenBy, onReviewed }: UnitProps) {
   const Icon = open ? ChevronDown : ChevronRight;
   const found = (find && !unit.name.includes(find) ? rows.filter((row) => mentions(row, find)) : rows)
     .filter((row) => row.op !== "delete-replaced" || !rows.some((one) => one.urn === row.urn && one.op === "create-replacement"))
@@ -93,6 +112,7 @@ function UnitChanges({ unit, rows, find, open, selected, whole, onWhole, onToggl
           <Counts counts={unit.resources.by_op} />
           <span className="mute small trunc">{unit.needs.length > 0 ? `after ${unit.needs.join(", ")}` : (unit.reason ?? "")}</span>
         </button>
+        <SeenBy people={seenBy} />
         <label className="tick">
           <input type="checkbox" checked={reviewed} onChange={(event) => onReviewed(event.target.checked)} />
           <span className="small">

@@ -2,18 +2,21 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { ClipboardCopy, Link as LinkIcon } from "lucide-react";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 
 import { totalsOf } from "../../api/live/model";
 import type { UnitModel } from "../../api/live/model";
+import { reviewQuery } from "../../api/queries/reviews";
+import type { PlanRisk } from "../../api/queries/reviews";
 import { runQuery } from "../../api/queries/runs";
 import type { Run } from "../../api/queries/runs";
 import { Button } from "../../components/Button";
 import { useCopy } from "../../components/Copy";
-import { Counts, OpGlyph, byKind } from "../../components/Operations";
+import { Counts, OpGlyph } from "../../components/Operations";
 import { Failed, Skeleton } from "../../components/PageState";
 import { StatusPill, StatusShape } from "../../components/StatusShape";
 import { duration, timeOfDay } from "../../components/Time";
+import { PlanWaits } from "../../modules/approvals/WaitsForApproval";
 import { planReport } from "../../modules/plans/report";
 import { CauseCard } from "../../modules/runs/CauseCard";
 import { runLook } from "../../modules/runs/looks";
@@ -24,10 +27,9 @@ import { useCrumbs, useFeedIndicator } from "../../modules/shell/frame";
 import { usePageKeys } from "../../modules/shell/keys";
 import { NotFound } from "../SignedIn";
 import { Decision } from "./Decision";
-import { PlanChanges } from "./PlanChanges";
+import { PlanChanges, SeenBy } from "./PlanChanges";
 import { PlanGraph } from "./PlanGraph";
-import { risksOf } from "./risks";
-import type { Risk } from "./risks";
+import { lookOf, riskDigest, unitDigest } from "./risks";
 import { useMarks } from "./useMarks";
 import type { Marks } from "./useMarks";
 
@@ -63,7 +65,11 @@ function Plan({ run: first, tenant }: { run: Run; tenant: string | undefined }) 
   const rows = useAllRows(store, run.id, tenant, changing.map((unit) => unit.name));
   const search = useSearch({ strict: false }) as { unit?: string; find?: string };
   const navigate = useNavigate();
-  const marks = useMarks(run.id, me.user.id);
+  const marks = useMarks(tenant, run.id, me.user.id);
+  const ended = run.status === "ended";
+  // While it is being planned the ranking follows every few events, and once it is over there is one more look.
+  const review = useQuery(reviewQuery(tenant, run.id, ended ? store.model.seq : -1 - Math.floor(store.model.seq / 200)));
+  const digests = useMemo(() => new Map([...rows].map(([unit, own]) => [unit, unitDigest(own)])), [rows]);
   const [toggled, setToggled] = useState<Set<string>>(new Set());
   const [whole, setWhole] = useState<Set<string>>(new Set());
   const [copied, copy] = useCopy();
@@ -76,7 +82,8 @@ function Plan({ run: first, tenant }: { run: Run; tenant: string | undefined }) 
     { label: `Plan ${run.number}` },
   ]);
   const totals = totalsOf(store.model);
-  const kinds = byKind(totals.byOp);
+  const isMarked = (unit: string) => marks.has(`unit:${unit}`, digests.get(unit) ?? "");
+  const markUnit = (unit: string, on: boolean) => marks.set(`unit:${unit}`, digests.get(unit) ?? "", on);
   const selected = search.unit ?? changing[0]?.name;
   const set = (change: { unit?: string | undefined; find?: string | undefined }) =>
     void navigate({ to: `/plans/${run.id}`, search: ((before: object) => ({ ...before, ...change })) as never, replace: true });
@@ -97,13 +104,13 @@ function Plan({ run: first, tenant }: { run: Run; tenant: string | undefined }) 
     j: () => step(1),
     k: () => step(-1),
     x: () => {
-      if (selected) marks.set(selected, !marks.has(selected));
+      if (selected) markUnit(selected, !isMarked(selected));
     },
     "/": () => window.dispatchEvent(new Event("nimbus:filter")),
   });
   const look = runLook(run);
-  const risks = risksOf(units, rows);
-  const unreviewed = [...risks.map((risk) => `risk:${risk.key}`), ...changing.map((unit) => unit.name)].filter((key) => !marks.has(key)).length;
+  const risks = review.data?.risks ?? [];
+  const unreviewed = risks.filter((risk) => !marks.has(risk.key, riskDigest(risk))).length + changing.filter((unit) => !isMarked(unit.name)).length;
   const unchanged = units.filter((unit) => unit.status === "skipped").length;
   return (
     <div className="plan-grid">
@@ -161,14 +168,17 @@ function Plan({ run: first, tenant }: { run: Run; tenant: string | undefined }) 
             ) : null}
           </dl>
         </header>
-        <CauseCard store={store} onSelect={select} />
+        <PlanWaits run={run} />
+        <CauseCard store={store} tenant={tenant} onSelect={select} />
         <div className="plan-body">
-          <ReadFirst risks={risks} marks={marks} ended={run.status === "ended"} onSelect={select} />
+          <ReadFirst risks={risks} marks={marks} ended={ended && review.isSuccess} onSelect={select} />
           <PlanGraph store={store} environment={run.environment} units={units} selected={selected} onSelect={select} />
           <PlanChanges
             units={changing}
             rows={rows}
-            marks={marks}
+            reviewed={isMarked}
+            seenBy={(unit) => marks.others(`unit:${unit}`, digests.get(unit) ?? "")}
+            onReviewed={markUnit}
             selected={selected}
             open={open}
             onToggle={(unit) => setToggled(flip(toggled, unit))}
@@ -179,13 +189,13 @@ function Plan({ run: first, tenant }: { run: Run; tenant: string | undefined }) 
           />
         </div>
       </div>
-      <Decision run={run} tenant={tenant} open={unreviewed} changing={changing.length} oneWay={(kinds["delete"] ?? 0) + (kinds["replace"] ?? 0)} />
+      <Decision run={run} tenant={tenant} open={unreviewed} changing={changing.length} review={review.data} />
     </div>
   );
 }
 
-function ReadFirst({ risks, marks, ended, onSelect }: { risks: Risk[]; marks: Marks; ended: boolean; onSelect: (unit: string) => void }) {
-  const done = risks.filter((risk) => marks.has(`risk:${risk.key}`)).length;
+function ReadFirst({ risks, marks, ended, onSelect }: { risks: PlanRisk[]; marks: Marks; ended: boolean; onSelect: (unit: string) => void }) {
+  const done = risks.filter((risk) => marks.has(risk.key, riskDigest(risk))).length;
   return (
     <section className="section" aria-label="Read these first">
       <div className="row">
@@ -203,24 +213,29 @@ function ReadFirst({ risks, marks, ended, onSelect }: { risks: Risk[]; marks: Ma
         </p>
       ) : (
         <ul className="card">
-          {risks.map((risk) => (
+          {risks.map((risk) => {
+            const look = lookOf(risk);
+            const digest = riskDigest(risk);
+            return (
             <li key={risk.key} className="risk">
-              {risk.op === "unknown" ? <StatusShape shape="unknown" /> : <OpGlyph op={risk.op} />}
+              {look.op === "unknown" ? <StatusShape shape="unknown" /> : <OpGlyph op={look.op} />}
               <span className="grow trunc" title={`${risk.title} ${risk.about}`}>
                 <b>{risk.title}</b> <span className="sec">{risk.about}</span>
               </span>
-              <span className={`tag ${risk.tone}`}>{risk.word}</span>
+              <SeenBy people={marks.others(risk.key, digest)} />
+              <span className={`tag ${look.tone}`}>{look.word}</span>
               <button type="button" className="link" onClick={() => onSelect(risk.unit)}>
                 {risk.unit}
               </button>
               <label className="tick seen">
-                <input type="checkbox" checked={marks.has(`risk:${risk.key}`)} onChange={(event) => marks.set(`risk:${risk.key}`, event.target.checked)} />
+                <input type="checkbox" checked={marks.has(risk.key, digest)} onChange={(event) => marks.set(risk.key, digest, event.target.checked)} />
                 <span className="small">
                   Reviewed<span className="hidden-text"> {risk.title}</span>
                 </span>
               </label>
             </li>
-          ))}
+            );
+          })}
         </ul>
       )}
     </section>

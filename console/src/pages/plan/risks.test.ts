@@ -1,43 +1,34 @@
-/** What a reader of a plan is told first. */
+/** Marks hold for what was looked at, and for nothing else. */
 import { describe, expect, it } from "vitest";
 
-import type { UnitModel } from "../../api/live/model";
-import { noCounts } from "../../api/live/model";
 import type { ResourceRow } from "../../api/live/types";
-import { risksOf } from "./risks";
+import type { PlanRisk } from "../../api/queries/reviews";
+import { digestOf, lookOf, unitDigest } from "./risks";
 
-function unit(name: string, byOp: Record<string, number>, more: Partial<UnitModel> = {}): UnitModel {
-  return { name, layer: 0, needs: [], status: "succeeded", resources: { ...noCounts(), by_op: byOp }, phases: [], ...more };
+function row(name: string, value: string): ResourceRow {
+  return { urn: `urn:${name}`, name, type: "t", op: "update", status: "planned", properties: [{ path: "size", old: "1", new: value }] };
 }
 
-function row(name: string, type: string, op: string, more: Partial<ResourceRow> = {}): ResourceRow {
-  return { urn: `urn:${name}`, name, type, op, status: "planned", ...more };
-}
-
-describe("what is read first", () => {
-  it("is nothing when resources are only created with what is known", () => {
-    expect(risksOf([unit("network", { create: 12 })])).toEqual([]);
+describe("what was looked at", () => {
+  it("is the same whatever order programs ask in", () => {
+    expect(unitDigest([row("a", "2"), row("b", "3")])).toBe(unitDigest([row("b", "3"), row("a", "2")]));
   });
 
-  it("puts lost data before deletes, deletes before replacements, and unknown values last", () => {
-    const rows = new Map([
-      ["database", [row("orders", "aws:rds/instance:Instance", "replace", { properties: [{ path: "engine", replaces: true }] })]],
-      ["network", [row("ssh", "aws:ec2/securityGroupRule:SecurityGroupRule", "delete"), row("vpc", "aws:ec2/vpc:Vpc", "update", { properties: [{ path: "id", unknown: true }] })]],
-    ]);
-    const risks = risksOf([unit("network", { delete: 1, update: 1 }), unit("database", { replace: 1 })], rows);
-    expect(risks.map((risk) => [risk.unit, risk.word])).toEqual([
-      ["database", "no way back in place"],
-      ["network", "delete"],
-      ["database", "new identity"],
-      ["network", "who may do what"],
-      ["network", "1 unknown"],
-    ]);
-    expect(risks[2]?.about).toContain("engine");
+  it("is another when a value, a resource or an operation is another", () => {
+    const base = unitDigest([row("a", "2")]);
+    expect(unitDigest([row("a", "3")])).not.toBe(base);
+    expect(unitDigest([row("a", "2"), row("b", "2")])).not.toBe(base);
+    expect(unitDigest([{ ...row("a", "2"), op: "replace" }])).not.toBe(base);
   });
 
-  it("names a unit that could not be planned before everything else", () => {
-    const risks = risksOf([unit("a", { delete: 2 }), unit("b", {}, { status: "failed", message: "no such file\nat line 3" })]);
-    expect(risks[0]?.title).toBe("b could not be planned.");
-    expect(risks[0]?.about).toBe("no such file");
+  it("does not run parts into each other", () => {
+    expect(digestOf(["ab", "c"])).not.toBe(digestOf(["a", "bc"]));
+  });
+});
+
+describe("a risk", () => {
+  it("of a kind that this console does not know is shown all the same", () => {
+    const risk = { key: "k", kind: "cost_jump", unit: "u", title: "t", about: "", reversible: true, count: 1 } as PlanRisk;
+    expect(lookOf(risk)).toEqual({ op: "update", word: "cost jump", tone: "warn" });
   });
 });

@@ -1,80 +1,49 @@
-/**
- * What of a plan has to be read first: what could not be planned, what goes away, what is replaced, who gets access to
- * what, and what nobody can know before the run.
- */
-import type { UnitModel } from "../../api/live/model";
+/** How a risk looks that the server ranked, and by what it is known that the same was looked at. */
 import type { ResourceRow } from "../../api/live/types";
-import { byKind, kindOf } from "../../components/Operations";
+import type { PlanRisk } from "../../api/queries/reviews";
 
-export interface Risk {
-  key: string;
-  unit: string;
+export interface RiskLook {
   op: string;
-  title: string;
-  about: string;
   word: string;
   tone: "bad" | "warn" | "unk" | "ok" | "repl";
 }
 
-const many = (count: number, word: string) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+const LOOKS: Record<string, RiskLook> = {
+  not_planned: { op: "unknown", word: "not planned", tone: "unk" },
+  data: { op: "delete", word: "no way back in place", tone: "bad" },
+  delete: { op: "delete", word: "delete", tone: "bad" },
+  replace: { op: "replace", word: "new identity", tone: "repl" },
+  public: { op: "update", word: "open to everybody", tone: "bad" },
+  access: { op: "update", word: "who may do what", tone: "warn" },
+};
 
-/** Types that hold what cannot be made again. */
-const DATA = /:(rds|dynamodb|efs|ebs|elasticache|documentdb|redshift|s3|sqs)\/|database|bucket|volume/i;
-/** Types that say who may do or reach what. */
-const ACCESS = /:iam\/|policy|securitygroup|firewall|networkacl/i;
-
-function named(rows: ResourceRow[]): string {
-  const names = rows.slice(0, 3).map((row) => row.name);
-  return rows.length > 3 ? `${names.join(", ")} and ${rows.length - 3} more` : names.join(", ");
+export function lookOf(risk: PlanRisk): RiskLook {
+  if (risk.kind === "unknown") return { op: "unknown", word: `${risk.count.toLocaleString("en")} unknown`, tone: "unk" };
+  return LOOKS[risk.kind] ?? { op: "update", word: risk.kind.replaceAll("_", " "), tone: "warn" };
 }
 
-export function risksOf(units: UnitModel[], rows: Map<string, ResourceRow[]> = new Map()): Risk[] {
-  const ranked: (Risk & { rank: number })[] = [];
-  for (const unit of units) {
-    const own = rows.get(unit.name) ?? [];
-    const kinds = byKind(unit.resources.by_op);
-    const of = (kind: string) => own.filter((row) => kindOf(row.op) === kind && row.op !== "delete-replaced");
-    const add = (rank: number, risk: Omit<Risk, "unit" | "key">) =>
-      ranked.push({ ...risk, key: `${unit.name}:${rank}`, unit: unit.name, rank });
-    if (unit.status === "failed") {
-      add(0, { op: "same", title: `${unit.name} could not be planned.`, about: unit.message?.split("\n")[0] ?? "", word: "not planned", tone: "unk" });
-    }
-    const deleted = of("delete");
-    const replaced = of("replace");
-    const lost = [...deleted, ...replaced].filter((row) => DATA.test(row.type));
-    if (lost.length > 0) {
-      add(1, { op: deleted.some((row) => lost.includes(row)) ? "delete" : "replace", title: `Data goes in ${unit.name}.`, about: `${named(lost)}: what is in there is not in the new one.`, word: "no way back in place", tone: "bad" });
-    }
-    const deletes = kinds["delete"] ?? 0;
-    if (deletes > 0) {
-      add(2, { op: "delete", title: `${many(deletes, "resource")} would be deleted.`, about: `${deleted.length > 0 ? named(deleted) : "In"} ${deleted.length > 0 ? `in ${unit.name}` : unit.name}.`, word: "delete", tone: "bad" });
-    }
-    const replaces = kinds["replace"] ?? 0;
-    if (replaces > 0) {
-      const forced = [...new Set(replaced.flatMap((row) => (row.properties ?? []).filter((one) => one.replaces).map((one) => one.path)))];
-      const why = forced.length > 0 ? ` Because of ${forced.slice(0, 3).join(", ")}.` : "";
-      add(3, { op: "replace", title: `${many(replaces, "resource")} would be replaced.`, about: `${replaced.length > 0 ? `${named(replaced)} in ${unit.name}` : `In ${unit.name}`}.${why}`, word: "new identity", tone: "repl" });
-    }
-    const access = own.filter((row) => ACCESS.test(row.type) && ["update", "replace", "delete"].includes(kindOf(row.op)));
-    if (access.length > 0) {
-      add(4, { op: "update", title: `Access changes in ${unit.name}.`, about: `${named(access)}.`, word: "who may do what", tone: "warn" });
+/** Short, and another one for other content. It proves nothing against somebody who wants to be deceived. */
+export function digestOf(parts: string[]): string {
+  let [a, b] = [0xdeadbeef, 0x41c6ce57];
+  for (const part of parts) {
+    for (let index = 0; index <= part.length; index += 1) {
+      // The end of a part is a character of its own, so that parts do not run into each other.
+      const code = index < part.length ? part.charCodeAt(index) : 0x10ffff;
+      a = Math.imul(a ^ code, 2654435761);
+      b = Math.imul(b ^ code, 1597334677);
     }
   }
-  const unknown = units.flatMap((unit) =>
-    (rows.get(unit.name) ?? []).flatMap((row) => (row.properties ?? []).filter((one) => one.unknown).map(() => unit.name)),
-  );
-  const first = unknown[0];
-  if (first) {
-    ranked.push({
-      key: "unknown",
-      unit: first,
-      op: "unknown",
-      title: `${many(unknown.length, "value")} ${unknown.length === 1 ? "is" : "are"} not known yet.`,
-      about: "They come from resources that this run creates, and are marked where they are used.",
-      word: `${unknown.length.toLocaleString("en")} unknown`,
-      tone: "unk",
-      rank: 5,
-    });
-  }
-  return ranked.sort((a, b) => a.rank - b.rank);
+  a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909);
+  b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
+  return (b >>> 0).toString(16).padStart(8, "0") + (a >>> 0).toString(16).padStart(8, "0");
+}
+
+export function riskDigest(risk: PlanRisk): string {
+  return digestOf([risk.title, risk.about]);
+}
+
+/** Of what a unit would change; the order in which programs ask for it does not count. */
+export function unitDigest(rows: ResourceRow[]): string {
+  const lines = rows.map((row) => JSON.stringify([row.urn, row.op, (row.properties ?? []).map((one) => [one.path, one.old ?? null, one.new ?? null, Boolean(one.unknown)])]));
+  return digestOf(lines.sort());
 }

@@ -1,6 +1,6 @@
 /** `/runs/:id`: a run while it happens, and afterwards. Selection, order and filters live in the address. */
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 
 import { totalsOf } from "../../api/live/model";
@@ -10,12 +10,14 @@ import type { NumberedEvent } from "../../api/live/types";
 import { readAllEvents, runQuery } from "../../api/queries/runs";
 import { Failed, Skeleton } from "../../components/PageState";
 import { useSay } from "../../components/Toasts";
+import { RunWaits } from "../../modules/approvals/WaitsForApproval";
 import { CauseCard } from "../../modules/runs/CauseCard";
 import { Inspector } from "../../modules/runs/Inspector";
 import { actionWord, attention, runLook } from "../../modules/runs/looks";
 import { Replay } from "../../modules/runs/Replay";
 import { RunGraph } from "../../modules/runs/RunGraph";
 import { RunHeader } from "../../modules/runs/RunHeader";
+import { Rehearsal } from "../../modules/runs/RunTable";
 import { Timeline, shownUnits } from "../../modules/runs/Timeline";
 import type { Order, Show } from "../../modules/runs/Timeline";
 import { setTabIcon } from "../../modules/runs/tabIcon";
@@ -30,6 +32,8 @@ interface View {
   order?: Order | undefined;
   show?: Show | undefined;
   find?: string | undefined;
+  /** The rehearsal of a first run. */
+  first?: string | undefined;
 }
 
 export function RunPage() {
@@ -111,7 +115,9 @@ function LiveRun({ run, tenant }: { run: string; tenant: string | undefined }) {
   return (
     <div className="run-page">
       <RunHeader store={store} tenant={tenant} selected={selected} onSelect={select} onReplay={store.freshness === "complete" ? replay : null} />
-      <CauseCard store={store} onSelect={select} />
+      <RunWaits run={store.model.run} tenant={tenant} />
+      {view.first ? <FirstRehearsal over={store.model.run.status === "ended"} back={store.model.run.result === "rolled_back"} /> : null}
+      <CauseCard store={store} tenant={tenant} onSelect={select} />
       {recording ? <Replay store={store} {...recording} onClose={endReplay} /> : null}
       <RunGraph store={store} selected={selected} onSelect={select} />
       <div className="low">
@@ -129,6 +135,25 @@ function LiveRun({ run, tenant }: { run: string; tenant: string | undefined }) {
         <Inspector store={store} run={run} tenant={tenant} unit={selected} onSelect={select} />
       </div>
       <Announcer store={store} />
+    </div>
+  );
+}
+
+/** The first run ends here, and leads home. */
+function FirstRehearsal({ over, back }: { over: boolean; back: boolean }) {
+  return (
+    <div className="first-run" role="note" aria-label="The first rehearsal">
+      <Rehearsal />
+      <span className="grow">
+        {over
+          ? back
+            ? "This was a rehearsal: the simulated cloud refused one cluster by order, and everything that the run had made is gone again."
+            : "This was a rehearsal: nothing real was touched, whatever became of it."
+          : "The simulated cloud is ordered to refuse one cluster. Watch the first cause appear, and the run go back by itself."}
+      </span>
+      <Link to="/" search={{ next: "yes" } as never} className={over ? "btn sm pri" : "btn sm"}>
+        {over ? "Go on to Home" : "Home"}
+      </Link>
     </div>
   );
 }

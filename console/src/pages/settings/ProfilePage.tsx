@@ -7,12 +7,16 @@ import { ApiError } from "../../api/client";
 import { sessionsQuery, useChangePassword, useEndSession } from "../../api/queries/session";
 import { Button } from "../../components/Button";
 import { DataTable } from "../../components/DataTable";
-import { Field } from "../../components/Field";
+import { Segmented } from "../../components/Choice";
+import { Field, Tick } from "../../components/Field";
 import { Failed, Notice, Skeleton } from "../../components/PageState";
 import { Time } from "../../components/Time";
 import { useSay } from "../../components/Toasts";
 import { usePlace } from "../../modules/shell/context";
+import { chooseDensity, useDensity } from "../../modules/shell/density";
 import { useCrumbs } from "../../modules/shell/frame";
+import { lettersOn, switchLetters } from "../../modules/shell/keys";
+import { chooseTheme, useTheme } from "../../modules/shell/theme";
 
 export function ProfilePage() {
   const { me } = usePlace();
@@ -31,9 +35,59 @@ export function ProfilePage() {
         <dt>Tenant</dt>
         <dd>{me.tenant.name}</dd>
       </dl>
+      <Appearance />
       <Sessions />
       <Password />
     </div>
+  );
+}
+
+/** How the console looks and is used; remembered on this machine. */
+function Appearance() {
+  const theme = useTheme();
+  const density = useDensity();
+  const [letters, setLetters] = useState(lettersOn);
+  return (
+    <section className="section" aria-label="Appearance and keys">
+      <h2>Appearance and keys</h2>
+      <div className="row wrap" style={{ gap: 20 }}>
+        <span className="row">
+          <span className="mute">Theme</span>
+          <Segmented
+            label="Theme"
+            value={theme}
+            options={[
+              { value: "light", label: "Light" },
+              { value: "dark", label: "Dark" },
+              { value: "system", label: "As the system" },
+            ]}
+            onChange={chooseTheme}
+          />
+        </span>
+        <span className="row">
+          <span className="mute">Rows</span>
+          <Segmented
+            label="Rows"
+            value={density}
+            options={[
+              { value: "compact", label: "Compact" },
+              { value: "default", label: "Default" },
+              { value: "touch", label: "Touch" },
+            ]}
+            onChange={chooseDensity}
+          />
+        </span>
+        <Tick
+          checked={letters}
+          onChange={(event) => {
+            switchLetters(event.target.checked);
+            setLetters(event.target.checked);
+          }}
+        >
+          Single letters are keys
+        </Tick>
+      </div>
+    </section>
   );
 }
 

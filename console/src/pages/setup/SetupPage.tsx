@@ -1,22 +1,32 @@
 /**
- * The first run: the first administrator, a look at the system, and where to go from there. The secret of the link
- * leaves the address bar at once and lives only in this tab until it was used.
+ * The first run in five steps: the link, the first administrator, a live look at the system, where to deploy, and a
+ * rehearsal that ends on the real run screen. The secret of the link leaves the address bar at once and lives only in this
+ * tab until it was used; the step is kept on the server, so that a reload goes on where one was.
  */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
-import type { FormEvent } from "react";
+import { useCallback, useEffect, useState } from "react";
+import type { FormEvent, ReactNode } from "react";
 
-import { ApiError } from "../../api/client";
-import { healthQuery } from "../../api/queries/access";
+import { ApiError, mayBeSignedIn } from "../../api/client";
+import { useCreateDeployment } from "../../api/queries/deployments";
+import { deleteDraft, draftsQuery, putDraft, systemQuery } from "../../api/queries/reviews";
+import { useStart } from "../../api/queries/runs";
 import { completeSetup, setupQuery, signIn } from "../../api/queries/session";
 import { Button } from "../../components/Button";
 import { Field } from "../../components/Field";
-import { Notice } from "../../components/PageState";
+import { Failed, Notice, Skeleton } from "../../components/PageState";
 import { StatusShape } from "../../components/StatusShape";
+import { SystemChecks } from "../../modules/system/SystemChecks";
 import { Gate } from "../Gate";
 
 const TOKEN = "nimbus.setup-token";
+const DRAFT = "first-run";
+const STEPS = ["Link", "Administrator", "System", "Where", "Rehearsal"];
+
+/** What the rehearsal deploys, and what the simulated cloud is told to do wrong in it. */
+const DEMO = "D1DEMO";
+const ORDER = "on: create, type: aws:eks/cluster:Cluster, do: fail, message: the account may have no more clusters";
 
 /** From the link, or from before a reload. */
 function takeToken(): string {
@@ -30,58 +40,54 @@ function takeToken(): string {
   return given ?? sessionStorage.getItem(TOKEN) ?? "";
 }
 
+interface Progress {
+  step: number;
+  where: "rehearsal" | "cloud";
+}
+
 export function SetupPage() {
   const setup = useQuery(setupQuery);
+  const client = useQueryClient();
   const [token] = useState(takeToken);
-  const [done, setDone] = useState(false);
+  const [begun, setBegun] = useState(false);
   useEffect(() => {
     document.title = "First run · Nimbus";
   }, []);
-  if (done) return <Ready />;
-  if (setup.data?.completed) {
-    return (
-      <Gate title="The first run is over">
-        <p className="sec">This installation has an administrator. The link worked once.</p>
-        <Link to="/login" className="btn pri full">
-          Sign in
-        </Link>
-      </Gate>
-    );
-  }
-  return <Administrator token={token} onDone={() => setDone(true)} />;
+  if (setup.isPending) return <Gate title="Set up Nimbus" wide><Skeleton rows={3} /></Gate>;
+  if (begun || (setup.data?.completed && mayBeSignedIn())) return <Signed fresh={begun} />;
+  if (setup.data?.completed) return <Over />;
+  return (
+    <Administrator
+      token={token}
+      onDone={() => {
+        setBegun(true);
+        void client.invalidateQueries({ queryKey: setupQuery.queryKey });
+      }}
+    />
+  );
+}
+
+function Over() {
+  return (
+    <Gate title="The first run is over">
+      <p className="sec">This installation has an administrator. The link worked once.</p>
+      <Link to="/login" className="btn pri full">
+        Sign in
+      </Link>
+    </Gate>
+  );
 }
 
 function Steps({ at }: { at: number }) {
-  const steps = ["System", "Administrator", "Ready"];
   return (
     <ol className="steps" aria-label="Steps">
-      {steps.map((step, index) => (
+      {STEPS.map((step, index) => (
         <li key={step} aria-current={index === at ? "step" : undefined}>
           <StatusShape shape={index < at ? "ok" : index === at ? "running" : "waiting"} />
           {step}
         </li>
       ))}
     </ol>
-  );
-}
-
-function SystemCheck() {
-  const health = useQuery(healthQuery);
-  const up = health.data?.checks["database"] === "up";
-  const rows: [boolean, string][] = [
-    [Boolean(health.data), health.data ? `Server answers, version ${health.data.version}` : "Server does not answer"],
-    [up, up ? "PostgreSQL writes, with roles and row security checked at start" : "PostgreSQL is not ready"],
-    [window.isSecureContext, window.isSecureContext ? "This browser's connection is private" : "Not private: put TLS in front before others use it"],
-  ];
-  return (
-    <ul className="col" aria-label="System check">
-      {rows.map(([good, text]) => (
-        <li key={text} className="row">
-          <StatusShape shape={good ? "ok" : "warning"} label={good ? "good" : "look at this"} />
-          <span>{text}</span>
-        </li>
-      ))}
-    </ul>
   );
 }
 
@@ -118,8 +124,7 @@ function Administrator({ token, onDone }: { token: string; onDone: () => void })
 
   return (
     <Gate title="Set up Nimbus" wide>
-      <Steps at={1} />
-      <SystemCheck />
+      <Steps at={token ? 1 : 0} />
       {token ? null : (
         <Notice tone="bad">
           This address has no token. Open the whole link that <code className="mono">nimbus up</code> printed.
@@ -149,21 +154,127 @@ function Administrator({ token, onDone }: { token: string; onDone: () => void })
   );
 }
 
-function Ready() {
-  const navigate = useNavigate();
+/** The steps after signing in. Whoever did not begin the first run finds that it is over. */
+function Signed({ fresh }: { fresh: boolean }) {
+  const drafts = useQuery({ ...draftsQuery(undefined), retry: false });
+  const [progress, setProgress] = useState<Progress | null>(fresh ? { step: 2, where: "rehearsal" } : null);
+  const kept = drafts.data?.find((one) => one.id === DRAFT)?.content as Progress | undefined;
+  const now = progress ?? kept;
+  const go = useCallback((next: Progress) => {
+    setProgress(next);
+    // The next step works without it; only a reload would begin again.
+    putDraft(undefined, DRAFT, "first_run", next).catch(() => undefined);
+  }, []);
+  useEffect(() => {
+    if (fresh) go({ step: 2, where: "rehearsal" });
+  }, [fresh, go]);
+  if (!now && drafts.isPending) return <Gate title="Set up Nimbus" wide><Skeleton rows={3} /></Gate>;
+  if (!now) return <Over />;
+  if (now.step <= 2) return <System onNext={() => go({ ...now, step: 3 })} />;
+  if (now.step === 3) return <Where where={now.where} onChoose={(where) => go({ step: 3, where })} onBack={() => go({ ...now, step: 2 })} onNext={() => go({ ...now, step: 4 })} />;
+  return <Rehearse where={now.where} onBack={() => go({ ...now, step: 3 })} />;
+}
+
+function System({ onNext }: { onNext: () => void }) {
+  const system = useQuery(systemQuery);
+  const failed = system.data?.checks.find((check) => check.status === "failed");
   return (
-    <Gate title="Ready" wide>
+    <Gate title="Is everything in order?" wide>
       <Steps at={2} />
+      <p className="sec">You are signed in. This is looked at again every five seconds: red has to be mended first, amber says what it costs to leave it.</p>
+      {system.isPending ? <Skeleton rows={6} /> : null}
+      {system.isError ? <Failed what="The system was not looked at" error={system.error} onRetry={() => void system.refetch()} /> : null}
+      {system.data ? <SystemChecks checks={system.data.checks} /> : null}
+      <Button kind="pri" size="full" off={!system.data ? "It is being looked at." : failed ? `${failed.name} has to be mended first.` : null} onClick={onNext}>
+        Continue
+      </Button>
+    </Gate>
+  );
+}
+
+function Choice({ chosen, title, onChoose, children }: { chosen: boolean; title: string; onChoose: () => void; children: ReactNode }) {
+  return (
+    <label className="card pad pick" data-chosen={chosen || undefined}>
+      <span className="row">
+        <input type="radio" name="where" checked={chosen} onChange={onChoose} />
+        <span className="h2">{title}</span>
+      </span>
+      <span className="sec">{children}</span>
+    </label>
+  );
+}
+
+function Where({ where, onChoose, onBack, onNext }: { where: Progress["where"]; onChoose: (where: Progress["where"]) => void; onBack: () => void; onNext: () => void }) {
+  return (
+    <Gate title="Where to deploy first?" wide>
+      <Steps at={3} />
+      <fieldset className="col bare" aria-label="Where to deploy first">
+        <Choice chosen={where === "rehearsal"} title="Rehearsal" onChoose={() => onChoose("rehearsal")}>
+          A simulated cloud: the real programs run, nothing is created and nothing is paid. You see the same screens as later.
+        </Choice>
+        <Choice chosen={where === "cloud"} title="A real cloud" onChoose={() => onChoose("cloud")}>
+          You need credentials of an account. They are sealed and never shown again; programs of tenants need the strict sandbox.
+        </Choice>
+      </fieldset>
+      <div className="row">
+        <Button onClick={onBack}>Back</Button>
+        <Button kind="pri" className="grow" onClick={onNext}>
+          Continue
+        </Button>
+      </div>
+    </Gate>
+  );
+}
+
+function Rehearse({ where, onBack }: { where: Progress["where"]; onBack: () => void }) {
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const create = useCreateDeployment(undefined);
+  const start = useStart(undefined);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const end = async (to: string, search: Record<string, string> = {}) => {
+    await deleteDraft(undefined, DRAFT).catch(() => undefined);
+    await client.invalidateQueries({ queryKey: ["drafts"] });
+    await navigate({ to, search: search as never });
+  };
+  const rehearse = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      const body = { id: DEMO, organization: "Example", project: "shop", domain: "shop.example.com", template: "default", description: "Sixteen programs on a simulated cloud", accounts: { dev: "111111111111" } };
+      await create.mutateAsync({ body, key: `first-run-${DEMO}` });
+      const run = await start.mutateAsync({ act: "deploy", deployment: DEMO, body: { environment: "dev", rehearsal: true, transpile_only: true, on_failure: "rollback", orders: [ORDER], message: "the first rehearsal" } });
+      await end(`/runs/${run.id}`, { first: "yes" });
+    } catch (failure) {
+      setError(failure as Error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Gate title="Watch a run" wide>
+      <Steps at={4} />
       <p className="sec">
-        You are signed in. Practise first: a rehearsal runs every program of a deployment against a simulated cloud, so nothing is
-        created and nothing is paid.
+        Sixteen programs are deployed to a simulated cloud while you watch, in about a minute. The cloud is ordered to refuse one
+        cluster, so you see a failure, its cause, and how the run goes back by itself.
       </p>
-      <Button kind="pri" size="full" onClick={() => void navigate({ to: "/deployments/new" })}>
-        Rehearse a deployment
+      {error ? <Notice tone="bad">{error.message}</Notice> : null}
+      <Button kind="pri" size="full" busy={busy} onClick={() => void rehearse()}>
+        {busy ? "Starting…" : "Start the rehearsal"}
       </Button>
-      <Button size="full" onClick={() => void navigate({ to: "/" })}>
-        Look around
-      </Button>
+      <div className="row">
+        <Button onClick={onBack}>Back</Button>
+        {where === "cloud" ? (
+          <Button className="grow" onClick={() => void end("/cloud-accounts")}>
+            Connect a cloud account instead
+          </Button>
+        ) : (
+          <Button className="grow" onClick={() => void end("/")}>
+            Not now
+          </Button>
+        )}
+      </div>
     </Gate>
   );
 }

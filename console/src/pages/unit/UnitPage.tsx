@@ -17,15 +17,17 @@ import { ResourceTree } from "../../modules/runs/ResourceTree";
 import { useRows, useRunStore, useUnit, useUnits } from "../../modules/runs/useRun";
 import { usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
+import { Repair } from "../../modules/states/Repair";
 import { Outputs, StateResources, unitAddress } from "../../modules/states/StateTables";
+import { Versions } from "../../modules/states/Versions";
 
-type Tab = "resources" | "outputs" | "why" | "changes";
+type Tab = "resources" | "outputs" | "versions" | "repair" | "why" | "changes";
 type Kind = "real" | "rehearsal";
 
 export function UnitPage() {
   const params = useParams({ strict: false }) as { deployment?: string; environment?: string; unit?: string };
   const [deployment, environment, unit] = [params.deployment ?? "", params.environment ?? "", params.unit ?? ""];
-  const search = useSearch({ strict: false }) as { tab?: Tab; kind?: Kind };
+  const search = useSearch({ strict: false }) as { tab?: Tab; kind?: Kind; from?: string; to?: string };
   const navigate = useNavigate();
   const { named } = usePlace();
   const runs = useQuery(runsQuery(named, { deployment, environment }));
@@ -67,6 +69,8 @@ export function UnitPage() {
         options={[
           { value: "resources", label: "Resources" },
           { value: "outputs", label: "Outputs" },
+          { value: "versions", label: "Versions" },
+          { value: "repair", label: "Journal and repair" },
           { value: "why", label: "Why and needs" },
           { value: "changes", label: "Last changes" },
         ]}
@@ -76,6 +80,8 @@ export function UnitPage() {
         {runs.isError ? <Failed what="The unit was not read" error={runs.error} onRetry={() => void runs.refetch()} /> : null}
         {tab === "resources" ? <StateResources place={place} unit={unit} /> : null}
         {tab === "outputs" ? <Outputs place={place} unit={unit} /> : null}
+        {tab === "versions" ? <Versions place={place} unit={unit} from={search.from} to={search.to} onChoose={(from, to) => set({ from, to })} /> : null}
+        {tab === "repair" ? <Repair place={place} unit={unit} /> : null}
         {tab === "why" || tab === "changes" ? (
           runs.isPending ? (
             <Skeleton rows={3} />
