@@ -19,7 +19,7 @@ export function readRetention(reader: ConfigReader): number {
 export function createLogGroup(
   ctx: StackContext,
   name: string,
-  args: { kmsKeyArn: pulumi.Input<string>; retentionDays: number; path?: string },
+  args: { kmsKeyArn: pulumi.Input<string>; retentionDays: number; path?: pulumi.Input<string> },
   options?: pulumi.CustomResourceOptions,
 ): aws.cloudwatch.LogGroup {
   return new aws.cloudwatch.LogGroup(

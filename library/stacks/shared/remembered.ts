@@ -9,6 +9,24 @@ import * as random from "@pulumi/random";
 import type { StackContext } from "./context";
 import { slug } from "./context";
 
+/**
+ * Writes over what is remembered under this name: `found` is what a later `remembered` gets. It is
+ * written when `found` is known, so not before the resources that it came from are there.
+ */
+export function rememberAnew(
+  ctx: StackContext,
+  name: string,
+  release: string,
+  found: pulumi.Input<string>,
+  options: pulumi.CustomResourceOptions = {},
+): void {
+  new random.RandomShuffle(
+    ctx.logical(name, slug(release)),
+    { inputs: [found], resultCount: 1 },
+    options,
+  );
+}
+
 /** `found` as it was when `release` was first seen under this name. */
 export function remembered(
   ctx: StackContext,
@@ -23,5 +41,6 @@ export function remembered(
     { inputs: [found], resultCount: 1 },
     { ...options, ignoreChanges: ["inputs"] },
   );
-  return memory.results.apply(([first]) => first ?? "");
+  // What went in, which a preview knows already, also of a memory that is new.
+  return memory.inputs.apply(([first]) => first ?? "");
 }

@@ -13,6 +13,7 @@ export const openPorts = about(
     "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup",
     "aws:ec2/managedPrefixList:ManagedPrefixList",
     "aws:ec2/managedPrefixListEntry:ManagedPrefixListEntry",
+    "aws:lightsail/instancePublicPorts:InstancePublicPorts",
   ],
   { name: "open-ports", description: "The internet reaches ports 80 and 443 only" },
   (props, { type }) => {
@@ -25,7 +26,11 @@ export const openPorts = about(
         ? ["a list of networks that has the whole internet opens whatever uses it"]
         : [];
     }
-    const rules = type.endsWith("SecurityGroup") ? objects(props.ingress) : [props];
+    const rules = type.endsWith("SecurityGroup")
+      ? objects(props.ingress)
+      : type.endsWith("PublicPorts")
+        ? objects(props.portInfos).map(publicPort)
+        : [props];
     return rules.filter(isOpen).map((rule) => {
       const which =
         rule.fromPort === undefined
@@ -35,6 +40,12 @@ export const openPorts = about(
     });
   },
 );
+
+/** A port of Lightsail, which is open to everybody unless it names networks. */
+function publicPort({ cidrs, ipv6Cidrs, cidrListAliases, ...port }: Props): Props {
+  const named = [...texts(cidrs), ...texts(ipv6Cidrs), ...texts(cidrListAliases)];
+  return { ...port, cidrBlocks: named.length > 0 ? named : ["0.0.0.0/0"] };
+}
 
 /** Protocols on which the web is served; another one has no ports, or all of them. */
 const WEB_PROTOCOLS = new Set(["tcp", "udp", "6", "17"]);
@@ -65,9 +76,17 @@ export const privateStores = about(
     "aws:redshiftserverless/workgroup:Workgroup",
     "aws:docdb/clusterInstance:ClusterInstance",
     "aws:neptune/clusterInstance:ClusterInstance",
+    "aws:msk/cluster:Cluster",
   ],
   { name: "private-stores", description: "Databases have no public address" },
-  (props) => (isTrue(props.publiclyAccessible) ? ["publiclyAccessible must be false"] : []),
+  (props) => {
+    const brokers = inside(inside(props.brokerNodeGroupInfo, "connectivityInfo"), "publicAccess");
+    const addresses = text(inside(brokers, "type"));
+    return [
+      ...(isTrue(props.publiclyAccessible) ? ["publiclyAccessible must be false"] : []),
+      ...(addresses !== "" && addresses !== "DISABLED" ? ["publicAccess must be DISABLED"] : []),
+    ];
+  },
 );
 
 export const privateCopies = about(
@@ -77,10 +96,15 @@ export const privateCopies = about(
     "aws:rds/clusterSnapshot:ClusterSnapshot",
     "aws:rds/clusterSnapshotCopy:ClusterSnapshotCopy",
     "aws:ec2/amiLaunchPermission:AmiLaunchPermission",
+    "aws:ecrpublic/repository:Repository",
+    "aws:ssm/document:Document",
   ],
   { name: "private-copies", description: "Snapshots and images are shared with accounts only" },
-  ({ sharedAccounts, group }) =>
-    texts(sharedAccounts).includes("all") || text(group) === "all"
+  ({ sharedAccounts, group, permissions }, { type }) =>
+    texts(sharedAccounts).includes("all") ||
+    text(group) === "all" ||
+    text(inside(permissions, "accountIds")).toLowerCase() === "all" ||
+    type.startsWith("aws:ecrpublic/")
       ? ["everybody may copy it; name accounts"]
       : [],
 );

@@ -106,10 +106,16 @@ export const noAdministrators = about(
     "aws:iam/userPolicyAttachment:UserPolicyAttachment",
     "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
     "aws:iam/policyAttachment:PolicyAttachment",
+    "aws:ssoadmin/managedPolicyAttachment:ManagedPolicyAttachment",
   ],
   { name: "no-administrators", description: "Nothing that runs is an administrator" },
   (props) =>
-    [text(props.policyArn), ...texts(props.managedPolicyArns), ...texts(props.policyArns)]
+    [
+      text(props.policyArn),
+      text(props.managedPolicyArn),
+      ...texts(props.managedPolicyArns),
+      ...texts(props.policyArns),
+    ]
       .filter((arn) => ADMINISTRATORS.test(arn))
       .map((arn) => `${arn} allows nearly everything; write a policy for what is needed`),
 );
@@ -171,27 +177,44 @@ const RESOURCE_POLICIES: Record<string, string> = {
   "aws:efs/fileSystemPolicy:FileSystemPolicy": "policy",
   "aws:backup/vaultPolicy:VaultPolicy": "policy",
   "aws:dynamodb/resourcePolicy:ResourcePolicy": "policy",
+  "aws:cloudwatch/eventBusPolicy:EventBusPolicy": "policy",
+  "aws:cloudwatch/logResourcePolicy:LogResourcePolicy": "policyDocument",
+  "aws:cloudwatch/logDestinationPolicy:LogDestinationPolicy": "accessPolicy",
+  "aws:glue/resourcePolicy:ResourcePolicy": "policy",
+  "aws:kinesis/resourcePolicy:ResourcePolicy": "policy",
+  "aws:codeartifact/domainPermissions:DomainPermissions": "policyDocument",
+  "aws:codeartifact/repositoryPermissionsPolicy:RepositoryPermissionsPolicy": "policyDocument",
+  "aws:acmpca/policy:Policy": "policy",
+  "aws:vpclattice/authPolicy:AuthPolicy": "policy",
+  "aws:sesv2/emailIdentityPolicy:EmailIdentityPolicy": "policy",
+};
+
+/** Policies that are written one property deeper. */
+const NESTED_POLICY = "aws:s3control/multiRegionAccessPointPolicy:MultiRegionAccessPointPolicy";
+
+/** Types that name one principal instead of having a policy, and what limits everybody. */
+const PRINCIPALS: Record<string, readonly string[]> = {
+  "aws:lambda/permission:Permission": ["sourceArn", "sourceAccount", "principalOrgId"],
+  "aws:lambda/layerVersionPermission:LayerVersionPermission": ["organizationId"],
+  "aws:cloudwatch/eventPermission:EventPermission": ["condition"],
 };
 
 export const closedPolicies = about(
-  [...Object.keys(RESOURCE_POLICIES), "aws:lambda/permission:Permission"],
+  [...Object.keys(RESOURCE_POLICIES), NESTED_POLICY, ...Object.keys(PRINCIPALS)],
   { name: "closed-policies", description: "Nothing is open to everybody by its own policy" },
   (props, { type }) => {
     const help = "name principals, or add a condition that says who may come";
-    if (type === "aws:lambda/permission:Permission") {
-      const limited = [props.sourceArn, props.sourceAccount, props.principalOrgId].some(
-        (value) => value !== undefined && value !== "*",
-      );
-      return props.principal === "*" && !limited
-        ? [`everybody may call this function; ${help}`]
-        : [];
+    const limiting = PRINCIPALS[type];
+    if (limiting !== undefined) {
+      const limited = limiting.some((key) => props[key] !== undefined && props[key] !== "*");
+      return props.principal === "*" && !limited ? [`everybody may use it; ${help}`] : [];
     }
-    const open =
-      statementsOf(props[RESOURCE_POLICIES[type] ?? ""]).some(isOpen) && !inNetwork(props);
-    return [
-      ...unreadable(props[RESOURCE_POLICIES[type] ?? ""]),
-      ...(open ? [`the policy lets everybody in; ${help}`] : []),
-    ];
+    const policy =
+      type === NESTED_POLICY && isObject(props.details)
+        ? props.details.policy
+        : props[RESOURCE_POLICIES[type] ?? ""];
+    const open = statementsOf(policy).some(isOpen) && !inNetwork(props);
+    return [...unreadable(policy), ...(open ? [`the policy lets everybody in; ${help}`] : [])];
   },
 );
 
@@ -214,6 +237,7 @@ export const askedCallers = about(
     "aws:lambda/functionUrl:FunctionUrl",
     "aws:apigatewayv2/api:Api",
     "aws:apigateway/restApi:RestApi",
+    "aws:appsync/graphQLApi:GraphQLApi",
   ],
   { name: "asked-callers", description: "Everything on the internet asks who calls" },
   (props, { type }) => {
@@ -226,6 +250,12 @@ export const askedCallers = about(
           ? []
           : ["the body has operations without security; ask for a token or a signature"]),
       ];
+    }
+    if (type.endsWith(":GraphQLApi")) {
+      const ways = [props, ...objects(props.additionalAuthenticationProviders)];
+      return ways.some((way) => text(way.authenticationType).toUpperCase() === "API_KEY")
+        ? ["a key is in every page that uses it; ask for a token or a signature"]
+        : [];
     }
     const property = type.startsWith("aws:apigateway/") ? "authorization" : "authorizationType";
     const how = text(props[property]).toUpperCase();

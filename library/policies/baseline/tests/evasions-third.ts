@@ -41,7 +41,90 @@ function widely(way: string, action: string, resource = "*"): Evasion {
   return ["least-privilege", way, POLICY, allow({ Action: action, Resource: resource })];
 }
 
+/** Policies of what is easily forgotten to have one. */
+function forgotten(way: string, type: string, property = "policy"): Evasion {
+  return ["closed-policies", way, type, everybody(property)];
+}
+
 export const THIRD_EVASIONS: readonly Evasion[] = [
+  forgotten("a bus of events", "aws:cloudwatch/eventBusPolicy:EventBusPolicy"),
+  forgotten("logs", "aws:cloudwatch/logResourcePolicy:LogResourcePolicy", "policyDocument"),
+  forgotten(
+    "where logs go",
+    "aws:cloudwatch/logDestinationPolicy:LogDestinationPolicy",
+    "accessPolicy",
+  ),
+  forgotten("a catalog of data", "aws:glue/resourcePolicy:ResourcePolicy"),
+  forgotten("a stream", "aws:kinesis/resourcePolicy:ResourcePolicy"),
+  forgotten(
+    "a domain of packages",
+    "aws:codeartifact/domainPermissions:DomainPermissions",
+    "policyDocument",
+  ),
+  forgotten(
+    "packages",
+    "aws:codeartifact/repositoryPermissionsPolicy:RepositoryPermissionsPolicy",
+    "policyDocument",
+  ),
+  forgotten("an authority", "aws:acmpca/policy:Policy"),
+  forgotten("a service of a lattice", "aws:vpclattice/authPolicy:AuthPolicy"),
+  forgotten("a sender of mails", "aws:sesv2/emailIdentityPolicy:EmailIdentityPolicy"),
+  [
+    "closed-policies",
+    "a bucket's way through all regions",
+    "aws:s3control/multiRegionAccessPointPolicy:MultiRegionAccessPointPolicy",
+    { details: { name: "one", ...everybody() } },
+  ],
+  [
+    "closed-policies",
+    "a layer for everybody",
+    "aws:lambda/layerVersionPermission:LayerVersionPermission",
+    { principal: "*", action: "lambda:GetLayerVersion" },
+  ],
+  [
+    "closed-policies",
+    "events of everybody",
+    "aws:cloudwatch/eventPermission:EventPermission",
+    { principal: "*", statementId: "all" },
+  ],
+  ["private-copies", "a public registry", "aws:ecrpublic/repository:Repository", {}],
+  [
+    "private-copies",
+    "a document for everybody",
+    "aws:ssm/document:Document",
+    { permissions: { type: "Share", accountIds: "All" } },
+  ],
+  [
+    "private-stores",
+    "brokers with addresses of their own",
+    "aws:msk/cluster:Cluster",
+    {
+      brokerNodeGroupInfo: {
+        connectivityInfo: { publicAccess: { type: "SERVICE_PROVIDED_EIPS" } },
+      },
+    },
+  ],
+  [
+    "open-ports",
+    "a machine of Lightsail",
+    "aws:lightsail/instancePublicPorts:InstancePublicPorts",
+    { portInfos: [{ protocol: "tcp", fromPort: 22, toPort: 22 }] },
+  ],
+  [
+    "asked-callers",
+    "a key that every page has",
+    "aws:appsync/graphQLApi:GraphQLApi",
+    {
+      authenticationType: "AWS_IAM",
+      additionalAuthenticationProviders: [{ authenticationType: "API_KEY" }],
+    },
+  ],
+  [
+    "no-administrators",
+    "a set of permissions for people",
+    "aws:ssoadmin/managedPolicyAttachment:ManagedPolicyAttachment",
+    { managedPolicyArn: "arn:aws:iam::aws:policy/AdministratorAccess" },
+  ],
   open("encrypted requests", { Bool: { "aws:SecureTransport": "true" } }),
   open("addresses, all of them", { IpAddress: { "aws:SourceIp": "0.0.0.0/0" } }),
   open("half of all addresses", { IpAddress: { "aws:SourceIp": ["128.0.0.0/1", "10.0.0.0/8"] } }),
@@ -290,6 +373,29 @@ export const HONEST: ReadonlyArray<readonly [type: string, props: object]> = [
   [INGRESS, { prefixListId: "pl-1", ipProtocol: "tcp", fromPort: 22, toPort: 22 }],
   ["aws:ec2/managedPrefixList:ManagedPrefixList", { entries: [{ cidr: "198.51.100.0/24" }] }],
   ["aws:ec2/eipAssociation:EipAssociation", { allocationId: "eipalloc-1" }],
+  [
+    "aws:cloudwatch/eventPermission:EventPermission",
+    {
+      principal: "*",
+      statementId: "ours",
+      condition: { key: "aws:PrincipalOrgID", type: "StringEquals", value: "o-1234567890" },
+    },
+  ],
+  [
+    "aws:lightsail/instancePublicPorts:InstancePublicPorts",
+    {
+      portInfos: [
+        { protocol: "tcp", fromPort: 22, toPort: 22, cidrs: ["198.51.100.0/24"] },
+        { protocol: "tcp", fromPort: 443, toPort: 443 },
+      ],
+    },
+  ],
+  [
+    "aws:msk/cluster:Cluster",
+    { brokerNodeGroupInfo: { connectivityInfo: { publicAccess: { type: "DISABLED" } } } },
+  ],
+  ["aws:ssm/document:Document", { permissions: { type: "Share", accountIds: "123456789012" } }],
+  ["aws:appsync/graphQLApi:GraphQLApi", { authenticationType: "AWS_IAM" }],
   [
     "aws:apigateway/restApi:RestApi",
     {

@@ -351,6 +351,12 @@ describe("the database's users", () => {
     expect(() =>
       createHandler({ settings: { user: 'a"; DROP TABLE x', database: "app" } }),
     ).toThrow("is no name for a user or a database");
+    // A database may have all the letters that PostgreSQL has room for; a user keeps some free.
+    const long = "d".repeat(63);
+    expect(() => createHandler({ settings: { user: "app", database: long } })).not.toThrow();
+    expect(() => createHandler({ settings: { user: long, database: "app" } })).toThrow(
+      "is no name",
+    );
   });
 });
 

@@ -1,9 +1,15 @@
-import * as pulumi from "@pulumi/pulumi";
 import { describe, expect, it } from "vitest";
 import { keepsItsContract } from "../../shared/testing/contract";
-import { originOf, sameKind, sameOrigin } from "../../shared/components/postgres/retention";
+import { sameKind, sameOrigin } from "../../shared/components/postgres/retention";
 import type { DatabaseSettings } from "../../shared/components/postgres/settings";
-import { readStackConfig, runStack, settle } from "../../shared/testing/harness";
+import { changesOf, leftBy } from "../../shared/testing/changes";
+import {
+  readStackConfig,
+  type Recorded,
+  type Run,
+  runRefused,
+  runStack,
+} from "../../shared/testing/harness";
 import type { Values } from "../../shared/testing/template";
 
 keepsItsContract("database-rds");
@@ -153,6 +159,74 @@ describe("database-rds", () => {
     );
   });
 
+  it("leaves everything alone when it refuses: no server beside it, no function with another name", async () => {
+    const first = await runStack("database-rds", { environment: "prod" });
+    for (const [config, reason, server] of [
+      [{ kind: "aurora" }, "the database is of kind instance", 0],
+      [{ databaseName: "shop" }, "has the databaseName app", 1],
+      [{ masterUsername: "postgres" }, "has the masterUsername nimbus_admin", 1],
+      [{ restoreFromSnapshot: "last" }, "is there already and began empty", 1],
+    ] as const) {
+      const known = leftBy(first);
+      const refused = await runRefused("database-rds", { environment: "prod", config, known });
+      expect(refused.reason).toContain(reason);
+      const asked = (form: RegExp): string[] => refused.asked.filter((one) => form.test(one));
+      // The one that is there, of which nothing changes.
+      expect(asked(/^aws:rds\/(instance|cluster):/)).toHaveLength(server);
+      expect(asked(/^aws:(lambda\/|rds\/proxy|cloudwatch\/metricAlarm)/)).toEqual([]);
+      // And it remembers nothing that did not happen.
+      expect(asked(/(origin-aurora|kind-[0-9a-f]+)$/)).toEqual(
+        "restoreFromSnapshot" in config ? [expect.stringMatching(/kind-[0-9a-f]+$/)] : [],
+      );
+    }
+  });
+
+  it("is of the kind that was restored, also when the restore leaves the configuration", async () => {
+    for (const [kind, other, beginning] of [
+      ["aurora", "instance", { restoreFromSnapshot: "last" }],
+      ["instance", "aurora", { restoreFromDatabase: "shop" }],
+    ] as const) {
+      const restored = await runStack("database-rds", { config: { kind, ...beginning } });
+      const known = leftBy(restored);
+      // Together with the restore, or with the setting left where it was.
+      for (const setting of [{}, beginning]) {
+        const refused = await runRefused("database-rds", {
+          config: { kind: other, ...setting },
+          known,
+        });
+        expect(refused.reason).toContain(`the database is of kind ${kind}; ${other} would be`);
+        expect(refused.asked.filter((one) => /^aws:rds\/(instance|cluster):/.test(one))).toEqual(
+          [],
+        );
+      }
+      const later = await runStack("database-rds", { config: { kind }, known });
+      expect(changesOf(restored, later).lost).toEqual([]);
+      // And so on, however many deployments later.
+      const again = await runRefused("database-rds", {
+        config: { kind: other },
+        known: leftBy(later),
+      });
+      expect(again.reason).toContain(`the database is of kind ${kind}`);
+    }
+  });
+
+  it("may become another kind with a restore, and remembers it when the server is there", async () => {
+    const first = await runStack("database-rds", {});
+    const config = { kind: "aurora", restoreFromSnapshot: "copy" };
+    const second = await runStack("database-rds", { config, known: leftBy(first) });
+    expect(second.inputs("database-rds-kind-empty").inputs).toEqual(["aurora"]);
+    const present = second.resources.find(({ name }) => name === "database-rds-kind-empty");
+    // Written over, while every other memory stays as it is.
+    expect(present?.request.ignoreChanges).toEqual([]);
+    // A restore that fails must not be remembered: neither its kind nor its name.
+    for (const memory of ["database-rds-kind-empty", "database-rds-origin-aurora"]) {
+      expect(second.before(memory), memory).toContain("database-rds-aurora-0");
+    }
+    expect(second.before("database-rds-aurora")).not.toContain("database-rds-origin-aurora");
+    const refused = await runRefused("database-rds", { config: {}, known: leftBy(second) });
+    expect(refused.reason).toContain("the database is of kind aurora; instance would be");
+  });
+
   it("makes the applications' user, writes its whole secret and renews it", async () => {
     const run = await runStack("database-rds", { environment: "prod" });
     expect(run.inputs("database-rds-credentials").environment.variables).toMatchObject({
@@ -285,24 +359,6 @@ describe("database-rds", () => {
     await expect(refused({ restoreFromDatabase: id })).rejects.toThrow(
       "restoreFromDatabase is a cluster's id",
     );
-    // The state knows where it came from, with empty texts for what was not said.
-    const made = (from: object): Promise<string> =>
-      settle(
-        originOf({
-          snapshotIdentifier: pulumi.output(undefined),
-          restoreToPointInTime: pulumi.output(from),
-        }),
-      );
-    expect(
-      await made({
-        sourceDbInstanceIdentifier: "",
-        sourceDbInstanceAutomatedBackupsArn: arn,
-        restoreTime: "",
-      }),
-    ).toBe(`${arn} latest`);
-    expect(await made({ sourceClusterIdentifier: "", sourceClusterResourceId: id })).toBe(
-      `${id} latest`,
-    );
   });
 
   it("starts from a snapshot once, and never again", async () => {
@@ -340,6 +396,60 @@ describe("database-rds", () => {
     expect(cluster?.request.ignoreChanges).not.toContain("kmsKeyId");
   });
 
+  it("is not replaced by the deployment after a restore, whatever names the backup has", async () => {
+    for (const [kind, name, names] of [
+      ["instance", "database-rds-postgres", { username: "postgres", dbName: "shop" }],
+      ["aurora", "database-rds-aurora", { masterUsername: "postgres", databaseName: "shop" }],
+    ] as const) {
+      const config = { kind, restoreFromSnapshot: "rds:of-another-system", databaseName: "orders" };
+      const there = { [name]: { ...names, snapshotIdentifier: "rds:of-another-system" } };
+      const first = await runStack("database-rds", { environment: "prod", config, known: there });
+      const left = leftBy(first);
+      const known = { ...left, [name]: { ...left[name], ...there[name] } };
+      // The same again, and then without the setting.
+      for (const restoreFromSnapshot of ["rds:of-another-system", ""]) {
+        const second = await runStack("database-rds", {
+          environment: "prod",
+          config: { ...config, restoreFromSnapshot },
+          known,
+        });
+        expect(changesOf(first, second, there).lost, kind).toEqual([]);
+        expect(second.outputs.databaseName).toBe("orders");
+      }
+    }
+  });
+
+  it("signs in as the master that a restored database has, where it keeps the secret", async () => {
+    const run = await runStack("database-rds", {
+      config: { restoreFromSnapshot: "rds:of-another-system", readReplicas: 1 },
+      known: { "database-rds-postgres": { username: "postgres" } },
+    });
+    const { input } = run.inputs("database-rds-credentials-prepared");
+    expect(JSON.parse(input.value as string)).toMatchObject({ master: { username: "postgres" } });
+  });
+
+  it("gets its first replica without a word to the secret that RDS takes away", async () => {
+    const SCHEDULE = "aws:secretsmanager/secretRotation:SecretRotation";
+    const schedules = (run: Run): Recorded[] =>
+      run.all(SCHEDULE).filter(({ name }) => name === "database-rds-master-rotation");
+    const alone = await runStack("database-rds", { environment: "prod" });
+    const [ofRds] = schedules(alone);
+    // Secrets Manager cannot end the schedule of a secret that is gone, and the deployment would
+    // fail at its end, every time.
+    expect(ofRds?.inputs.rotationLambdaArn).toBeUndefined();
+    expect(ofRds?.request.retainOnDelete).toBe(true);
+    const config = { readReplicas: 1 };
+    const replicated = await runStack("database-rds", {
+      environment: "prod",
+      config,
+      known: leftBy(alone),
+    });
+    const [ofOurs] = schedules(replicated);
+    expect(ofOurs?.request.urn).not.toBe(ofRds?.request.urn);
+    expect(ofOurs?.request.retainOnDelete).toBe(false);
+    expect(changesOf(alone, replicated).lost).toEqual([]);
+  });
+
   it("refuses a restore that would not happen, because a database is there", async () => {
     const settings = async (config: Values): Promise<DatabaseSettings> =>
       ((await readStackConfig("database-rds", { config })) as { database: DatabaseSettings })
@@ -357,20 +467,15 @@ describe("database-rds", () => {
     expect(sameOrigin("last", last)).toBe("last");
     expect(sameOrigin("shop latest", past)).toBe("shop latest");
     expect(sameOrigin("last", await settings({}))).toBe("last");
-    // What a database was made from is what its state knows, whatever is asked for now.
-    const of = (snapshot?: string, from?: object): Promise<string> =>
-      settle(
-        originOf({
-          snapshotIdentifier: pulumi.output(snapshot),
-          restoreToPointInTime: pulumi.output(from),
-        }),
-      );
-    expect(await of()).toBe("");
-    expect(await of("last")).toBe("last");
-    expect(await of(undefined, { sourceDbInstanceIdentifier: "shop" })).toBe("shop latest");
-    expect(
-      await of(undefined, { sourceClusterIdentifier: "shop", restoreToTime: "2026-05-01" }),
-    ).toBe("shop 2026-05-01");
+    // Whatever the state of a server says, or leaves out: what is remembered counts.
+    for (const kind of ["instance", "aurora"]) {
+      const first = await runStack("database-rds", { config: { kind } });
+      const { reason } = await runRefused("database-rds", {
+        config: { kind, restoreFromSnapshot: "last" },
+        known: leftBy(first),
+      });
+      expect(reason, kind).toContain("the database is there already and began empty");
+    }
   });
 
   it("leaves its backups and the key to them wherever it leaves a last snapshot", async () => {

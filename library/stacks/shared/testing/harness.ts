@@ -123,10 +123,50 @@ async function alone<T>(job: () => Promise<T>): Promise<T> {
   const turn = last;
   const done = (async () => {
     await turn.catch(() => undefined);
-    return job();
+    return withRejections(job);
   })();
   last = done;
   return done;
+}
+
+/**
+ * As the language host does: what a program throws where nobody listens fails the program. It also
+ * ends only when all that it asked for is answered, or its last words would be heard by the next one.
+ */
+async function withRejections<T>(job: () => Promise<T>): Promise<T> {
+  const usual = process.listeners("unhandledRejection");
+  const unheard: unknown[] = [];
+  process.removeAllListeners("unhandledRejection");
+  process.on("unhandledRejection", (reason) => unheard.push(reason));
+  try {
+    const result = await job();
+    await nextTurn();
+    if (unheard.length > 0) {
+      throw unheard[0];
+    }
+    return result;
+  } catch (error) {
+    await Promise.race([pulumi.runtime.disconnect().catch(() => undefined), turns(LAST_TURNS)]);
+    throw error;
+  } finally {
+    await nextTurn();
+    process.removeAllListeners("unhandledRejection");
+    usual.forEach((listener) => process.on("unhandledRejection", listener));
+  }
+}
+
+/** Rejections are called unhandled at the end of a turn. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Enough for all that mocks can still answer. What waits for a resource that failed waits forever. */
+const LAST_TURNS = 500;
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) {
+    await nextTurn();
+  }
 }
 
 /** Runs a few lines of a program that uses components directly, as a user's own would. */
@@ -172,8 +212,22 @@ export async function readStackConfig(stack: string, options: RunOptions = {}): 
 
 type Made = Pick<Recorded, "type" | "name" | "inputs">;
 
-async function runProgram(stack: string, options: RunOptions): Promise<Run> {
+/** Runs a program that must fail; returns why, and what it had asked for by then: `type name`. */
+export async function runRefused(
+  stack: string,
+  options: RunOptions,
+): Promise<{ reason: string; asked: string[] }> {
   const recorded: Made[] = [];
+  let reason = "nothing was refused";
+  try {
+    await alone(() => runProgram(stack, options, recorded));
+  } catch (error) {
+    reason = String(error);
+  }
+  return { reason, asked: recorded.map(({ type, name }) => `${type} ${name}`) };
+}
+
+async function runProgram(stack: string, options: RunOptions, recorded: Made[] = []): Promise<Run> {
   const cloud = new Cloud(recorded, options.known);
   await pulumi.runtime.setMocks(cloud, "ecommerce", `D1BRV40-${stack}`, false);
   pulumi.runtime.setAllConfig(configuration(stack, options));

@@ -416,6 +416,8 @@ describe("what survives a destroy", () => {
   it("is nothing but keys in dev", async () => {
     const left = survivors(await compose("default"));
     expect(left).toEqual([
+      // As long as the secret that it belongs to, which RDS takes away with the database.
+      "database-rds-master-rotation stays",
       "network-flow-log-key can be had back for 7 days",
       "security-data-key can be had back for 7 days",
       "security-logs-key can be had back for 7 days",

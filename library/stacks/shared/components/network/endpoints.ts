@@ -58,7 +58,7 @@ export function createEndpoints(site: Site, ground: Ground): aws.ec2.SecurityGro
   return group;
 }
 
-function createEndpointGroup({ context, args, part }: Site, ground: Ground): aws.ec2.SecurityGroup {
+function createEndpointGroup({ context, part }: Site, ground: Ground): aws.ec2.SecurityGroup {
   const group = new aws.ec2.SecurityGroup(
     context.logical("endpoint-security-group"),
     {
@@ -73,7 +73,7 @@ function createEndpointGroup({ context, args, part }: Site, ground: Ground): aws
     {
       securityGroupId: group.id,
       description: "TLS from inside the VPC",
-      cidrIpv4: args.existing ? ground.cidr : args.vpcCidr,
+      cidrIpv4: ground.cidr,
       ipProtocol: "tcp",
       fromPort: 443,
       toPort: 443,

@@ -14,7 +14,7 @@ import { createNatGateways } from "./nat-gateway";
 import { createRouting } from "./routing";
 import type { ExistingNetwork, NetworkArgs, Site } from "./settings";
 import { createSubnets } from "./subnets";
-import { createVpc } from "./vpc";
+import { createVpc, sameRange } from "./vpc";
 
 type Ids = pulumi.Output<string[]>;
 
@@ -54,7 +54,10 @@ export class Network extends CloudComponent {
     };
     const ground = args.existing ? used(args.existing) : made(site);
     this.vpcId = pulumi.output(ground.vpcId);
-    this.vpcCidr = ground.cidr;
+    // Fails where another range is asked for than the VPC has, and changes nothing.
+    this.vpcCidr = args.existing
+      ? ground.cidr
+      : ground.cidr.apply((is) => sameRange(is, args.vpcCidr));
     this.availabilityZones = ground.zones;
     this.publicSubnetIds = ground.publicSubnetIds;
     this.privateSubnetIds = ground.privateSubnetIds;

@@ -50,7 +50,10 @@ function createSubnet(
     context.logical(kind, "subnet", index),
     {
       vpcId: vpc.id,
-      cidrBlock: at(layout(args.vpcCidr, args.availabilityZoneCount)[kind], index),
+      // Of the range that the VPC has, also where another one is asked for and refused.
+      cidrBlock: vpc.cidrBlock.apply((whole) =>
+        at(layout(whole, args.availabilityZoneCount)[kind], index),
+      ),
       ...(args.dualStack && {
         ipv6CidrBlock: vpc.ipv6CidrBlock.apply((range) => newerRange(range, kind, index)),
         // Stores stay where only the older addresses lead.

@@ -17,7 +17,8 @@ export function createVpc({ context, args, part }: Site): Vpc {
       enableDnsHostnames: true,
       tags: context.tags("vpc"),
     },
-    part(),
+    // Another range would be another VPC, without all that stands in this one; see `sameRange`.
+    part({ ignoreChanges: ["cidrBlock"] }),
   );
   const internetGateway = new aws.ec2.InternetGateway(
     context.logical("internet-gateway"),
@@ -39,4 +40,15 @@ export function createVpc({ context, args, part }: Site): Vpc {
     part(),
   );
   return { vpc, internetGateway };
+}
+
+/** The range that the VPC has, or an error when another one is asked for. */
+export function sameRange(is: string, wanted: string): string {
+  if (is !== wanted) {
+    throw new Error(
+      `the VPC has the range ${is}, which AWS does not change; ${wanted} would be another VPC, with ` +
+        `nothing in it. Leave vpcCidr: ${is}, or make another deployment and move there`,
+    );
+  }
+  return is;
 }

@@ -13,7 +13,7 @@ import type { StackContext } from "../../context";
 
 export interface OwnMaster {
   readonly secretArn: pulumi.Output<string>;
-  readonly userName: string;
+  readonly userName: pulumi.Input<string>;
   readonly firstPassword: pulumi.Output<string>;
 }
 

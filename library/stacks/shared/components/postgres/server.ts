@@ -14,10 +14,11 @@ import { createMaster, type OwnMaster } from "./master";
 import {
   finalSnapshot,
   keptKind,
-  originOf,
+  keptOrigin,
+  rememberKind,
   restoredCluster,
   restoredInstance,
-  sameOrigin,
+  sameNames,
 } from "./retention";
 import { type DatabaseSettings, type PostgresServer, SERVERLESS } from "./settings";
 
@@ -35,6 +36,12 @@ const PARAMETERS = [
     applyMethod: "pending-reboot",
   },
 ];
+
+/** A server together with the names that it was made with. */
+interface MadeServer extends Omit<PostgresServer, "origin"> {
+  readonly masterUsername: pulumi.Output<string>;
+  readonly databaseName: pulumi.Output<string>;
+}
 
 export class PostgresServerComponent extends CloudComponent implements PostgresServer {
   readonly identifier: pulumi.Output<string>;
@@ -54,18 +61,27 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
     options?: pulumi.ComponentResourceOptions,
   ) {
     super("PostgresServer", context, "server", options);
-    const made = settings.kind === "aurora" ? this.createCluster() : this.createInstance();
-    this.identifier = made.identifier;
-    this.endpoint = made.endpoint;
-    this.readerEndpoint = made.readerEndpoint;
-    this.masterSecretArn = made.masterSecretArn;
+    // First, and before anything is made: another kind would be an empty database beside the first.
+    const kept = keptKind(context, settings, this.part());
+    const made = settings.kind === "aurora" ? this.createCluster(kept) : this.createInstance(kept);
+    // A restore that does not happen must not look as if it had.
+    this.origin = keptOrigin(context, settings, made.identifier, this.part());
+    const named = pulumi
+      .all([this.origin, made.masterUsername, made.databaseName])
+      .apply(([origin, masterUsername, databaseName]) =>
+        sameNames(origin, { masterUsername, databaseName }, settings),
+      );
+    this.kind = after(kept, [named]);
+    rememberKind(context, settings, this.kind, this.part());
+    // Whoever uses the server is left alone when something is refused.
+    const sure = (value: pulumi.Output<string>): pulumi.Output<string> => after(value, [this.kind]);
+    this.identifier = sure(made.identifier);
+    this.endpoint = sure(made.endpoint);
+    this.readerEndpoint = sure(made.readerEndpoint);
+    this.masterSecretArn = sure(made.masterSecretArn);
     this.master = made.master;
-    this.resourceId = made.resourceId;
+    this.resourceId = sure(made.resourceId);
     this.metricDimension = made.metricDimension;
-    this.origin = made.origin;
-    // A restore that is asked for and does not happen must not look as if it had.
-    const restored = made.origin.apply((origin) => sameOrigin(origin, settings));
-    this.kind = after(keptKind(context, settings, this.part()), [restored]);
     if (made.master === undefined) {
       new aws.secretsmanager.SecretRotation(
         context.logical("master-rotation"),
@@ -74,15 +90,19 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
           rotateImmediately: false,
           rotationRules: { automaticallyAfterDays: settings.rotationDays },
         },
-        this.part(),
+        // The secret is RDS' own and goes when RDS wants: with the database, or when a replica needs
+        // a master secret of ours. A schedule cannot be deleted after its secret; and before, that
+        // would end the rotation.
+        this.part({ retainOnDelete: true }),
       );
     }
     this.registerOutputs({ identifier: this.identifier, endpoint: this.endpoint });
   }
 
-  private createInstance(): PostgresServer {
+  private createInstance(kept: pulumi.Output<string>): MadeServer {
     const { context, settings } = this;
-    const identifier = context.physical(63, "postgres");
+    const name = context.physical(63, "postgres");
+    const identifier = kept.apply(() => name);
     const logs = ["postgresql", "upgrade"];
     // RDS makes no replica of a PostgreSQL whose master password it keeps itself.
     const master =
@@ -118,7 +138,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         maintenanceWindow: "sun:04:30-sun:05:30",
         copyTagsToSnapshot: true,
         deleteAutomatedBackups: !settings.finalSnapshot,
-        ...this.lastWords(identifier),
+        ...this.lastWords(name),
         ...restoredInstance(settings),
         enabledCloudwatchLogsExports: logs,
         ...this.insights(),
@@ -130,8 +150,14 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         dependsOn: this.createLogGroups("instance", identifier, logs),
         // A backup is where a database comes from, not what it is: another one changes nothing. It also
         // says under which key the database is, and no database ever moves to another key: a
-        // difference there would be a new, empty one.
-        ignoreChanges: ["snapshotIdentifier", "restoreToPointInTime", "kmsKeyId"],
+        // difference there would be a new, empty one. The same is true of the names that came with it.
+        ignoreChanges: [
+          "snapshotIdentifier",
+          "restoreToPointInTime",
+          "kmsKeyId",
+          "username",
+          "dbName",
+        ],
         customTimeouts: TIMEOUTS,
       }),
     );
@@ -145,9 +171,11 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
       masterSecretArn:
         master?.secretArn ??
         instance.masterUserSecrets.apply((secrets) => secrets[0]?.secretArn ?? ""),
-      master,
+      // One that was restored has the master user that it had.
+      master: master && { ...master, userName: instance.username },
       resourceId: instance.resourceId,
-      origin: originOf(instance),
+      masterUsername: instance.username,
+      databaseName: instance.dbName,
       metricDimension: "DBInstanceIdentifier",
     };
   }
@@ -180,9 +208,10 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
     );
   }
 
-  private createCluster(): PostgresServer {
+  private createCluster(kept: pulumi.Output<string>): MadeServer {
     const { context, settings } = this;
-    const identifier = context.physical(52, "aurora");
+    const name = context.physical(52, "aurora");
+    const identifier = kept.apply(() => name);
     const logs = ["postgresql"];
     const cluster = new aws.rds.Cluster(
       context.logical("aurora"),
@@ -207,7 +236,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         preferredMaintenanceWindow: "sun:04:30-sun:05:30",
         copyTagsToSnapshot: true,
         deleteAutomatedBackups: !settings.finalSnapshot,
-        ...this.lastWords(identifier),
+        ...this.lastWords(name),
         ...restoredCluster(settings),
         enabledCloudwatchLogsExports: logs,
         ...(settings.instanceClass === SERVERLESS && {
@@ -221,7 +250,13 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
       },
       this.part({
         dependsOn: this.createLogGroups("cluster", identifier, logs),
-        ignoreChanges: ["snapshotIdentifier", "restoreToPointInTime"],
+        // As for an instance; only the key is taken together with the backup.
+        ignoreChanges: [
+          "snapshotIdentifier",
+          "restoreToPointInTime",
+          "masterUsername",
+          "databaseName",
+        ],
         customTimeouts: TIMEOUTS,
       }),
     );
@@ -233,7 +268,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         new aws.rds.ClusterInstance(
           context.logical("aurora", index),
           {
-            identifier: `${identifier}-${index}`,
+            identifier: `${name}-${index}`,
             clusterIdentifier: cluster.clusterIdentifier,
             engine: "aurora-postgresql",
             engineVersion: cluster.engineVersion,
@@ -259,7 +294,8 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
       masterSecretArn: cluster.masterUserSecrets.apply((secrets) => secrets[0]?.secretArn ?? ""),
       master: undefined,
       resourceId: cluster.clusterResourceId,
-      origin: originOf(cluster),
+      masterUsername: cluster.masterUsername,
+      databaseName: cluster.databaseName,
       metricDimension: "DBClusterIdentifier",
     };
   }
@@ -318,15 +354,16 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
   /** RDS would make these groups itself, without an end of life and without our key. */
   private createLogGroups(
     kind: "instance" | "cluster",
-    identifier: string,
+    identifier: pulumi.Output<string>,
     logs: readonly string[],
   ): aws.cloudwatch.LogGroup[] {
     return logs.map((log) =>
       createLogGroup(
         this.context,
-        `${log}-logs`,
+        // A group of its own for each kind: one that is replaced could not come back while the old one is still there.
+        kind === "cluster" ? `aurora-${log}-logs` : `${log}-logs`,
         {
-          path: `/aws/rds/${kind}/${identifier}/${log}`,
+          path: pulumi.interpolate`/aws/rds/${kind}/${identifier}/${log}`,
           kmsKeyArn: this.settings.logsKeyArn,
           retentionDays: this.settings.logRetentionDays,
         },

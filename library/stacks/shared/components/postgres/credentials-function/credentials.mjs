@@ -13,7 +13,9 @@
 import { MasterLogin } from "./master.mjs";
 import { verifier } from "./postgres.mjs";
 
-const NAME = /^[a-z][a-z0-9_]{0,55}$/;
+/** A user has room for what is put behind its name; a database needs none. */
+const USER = /^[a-z][a-z0-9_]{0,55}$/;
+const DATABASE = /^[a-z][a-z0-9_]{0,62}$/;
 
 /**
  * `vault` reads and writes Secrets Manager, whose secrets it knows as `application`, `master` and by
@@ -21,8 +23,11 @@ const NAME = /^[a-z][a-z0-9_]{0,55}$/;
  * whether a proxy stands in front.
  */
 export function createHandler({ vault, connect, settings }) {
-  for (const name of [settings.user, settings.database]) {
-    if (!NAME.test(name)) {
+  for (const [name, form] of [
+    [settings.user, USER],
+    [settings.database, DATABASE],
+  ]) {
+    if (!form.test(name)) {
       throw new Error(`${JSON.stringify(name)} is no name for a user or a database`);
     }
   }
