@@ -76,6 +76,7 @@ impl DownloadCache {
         require_space(&folder, recipe.megabytes)?;
         let staging = Staging::new(folder.join(format!("{PARTIAL}{}", key(recipe.inputs))))?;
         build(&staging.path)?;
+        // tidy-allow(copy): tools that are fetched and checked again if need be
         fs::rename(&staging.path, &entry)
             .with_context(|| format!("cannot finish the installation in {}", entry.display()))?;
         Ok(entry)

@@ -109,7 +109,7 @@ pub(crate) fn browser(
     fs::write(skips, "")?;
     // With the features of the whole workspace, as the tests have built it.
     process::run_foreground(
-        Command::new("cargo")
+        process::cargo()
             .args(["build", "--workspace", "--bin", "nimbus"])
             .current_dir(repo.root()),
     )
@@ -129,6 +129,18 @@ pub(crate) fn browser(
         "browser tests failed, see above; target/console-shots/failed.png is the page at that moment"
     );
     Ok(passed)
+}
+
+/// Measures what the console promises, on a build of its own; fails when a budget is not kept.
+pub(crate) fn bench(repo: &Repo, write: bool) -> Result<()> {
+    install(repo)?;
+    build(repo)?;
+    let mut node = Command::new("node");
+    node.arg("bench/measure.mjs").current_dir(repo.join(FOLDER));
+    if write {
+        node.arg("--write").arg(repo.join("docs/bench/console.md"));
+    }
+    process::run_foreground(&mut node).context("a budget of the console is not kept, see above")
 }
 
 fn npm(repo: &Repo, script: &str) -> Command {

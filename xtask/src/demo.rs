@@ -91,7 +91,7 @@ fn clear(folder: &Path) -> Result<()> {
 fn build(repo: &Repo) -> Result<()> {
     println!("building nimbus (minutes, the first time)");
     process::run_foreground(
-        Command::new("cargo")
+        process::cargo()
             .args([
                 "build",
                 "--quiet",

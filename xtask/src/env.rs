@@ -29,12 +29,15 @@ pub(crate) fn variables(tools: &InstalledTools) -> Vec<(&'static str, OsString)>
         ("NIMBUS_TEST_NODE_SDK", &tools.node_sdk),
         ("NIMBUS_TEST_PYTHON", &tools.python),
         ("NIMBUS_TEST_MOTO", &tools.moto),
+        ("NIMBUS_TEST_SCHEMATHESIS", &tools.schemathesis),
         ("NIMBUS_TEST_PULUMI", &tools.pulumi),
         ("NIMBUS_TEST_PLUGINS", &tools.plugins),
         ("NIMBUS_TEST_LIBRARY", &tools.library),
         ("NIMBUS_TEST_POSTGRES", &tools.postgres),
         ("NIMBUS_TEST_PROMTOOL", &tools.promtool),
         ("NIMBUS_TEST_HELM", &tools.helm),
+        ("NIMBUS_TEST_VALKEY", &tools.valkey),
+        ("NIMBUS_TEST_SOCKET_IO", &tools.socket_io),
     ]
     .into_iter()
     .filter_map(|(name, tool)| Some((name, tool.path()?.clone().into_os_string())))
@@ -57,12 +60,15 @@ mod tests {
             node_sdk: InstalledTool::Ready("sdk".into()),
             python: missing(),
             moto: missing(),
+            schemathesis: missing(),
             pulumi: missing(),
             plugins: InstalledTool::Ready("plugins".into()),
             library: missing(),
             postgres: missing(),
             promtool: missing(),
             helm: missing(),
+            valkey: missing(),
+            socket_io: missing(),
         };
         assert_eq!(
             variables(&tools),

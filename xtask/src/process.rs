@@ -4,12 +4,14 @@
 //! them must be gone before the folder they write to is removed.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill, killpg};
@@ -38,6 +40,30 @@ pub(crate) fn watch_for_interrupts() -> Result<()> {
 
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// Cargo, as somebody at a terminal would start it. What `cargo run` tells us about our own package is not passed on:
+/// build scripts that look at it would run again, and everything above them would be built again.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new("cargo");
+    for (name, _) in std::env::vars_os() {
+        if is_about_our_package(&name.to_string_lossy()) {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
+}
+
+fn is_about_our_package(variable: &str) -> bool {
+    const OURS: &[&str] = &[
+        "CARGO_BIN_NAME",
+        "CARGO_CRATE_NAME",
+        "CARGO_MANIFEST_DIR",
+        "CARGO_MANIFEST_LINKS",
+        "CARGO_MANIFEST_PATH",
+        "CARGO_PRIMARY_PACKAGE",
+    ];
+    variable.starts_with("CARGO_PKG_") || OURS.contains(&variable)
 }
 
 /// What a program printed on its standard output. Its errors are part of the failure.
@@ -108,6 +134,110 @@ pub(crate) fn run_watched(
         on_line(&String::from_utf8_lossy(&line?));
     }
     wait(child, RunningChild::Group)
+}
+
+/// How a program ended that was run beside others.
+pub(crate) struct EndedProgram {
+    pub(crate) status: ExitStatus,
+    pub(crate) wall: Duration,
+    /// Of the program and everything that it waited for; unknown where the kernel does not tell.
+    pub(crate) cpu: Option<Duration>,
+    /// Whether processes that it started still have its output.
+    pub(crate) left_processes: bool,
+}
+
+enum ChildOutput {
+    Line(String),
+    Ended(io::Result<ExitStatus>, Option<Duration>),
+}
+
+/// Processes that a program left get so much time to end.
+const AFTERMATH: Duration = Duration::from_secs(5);
+
+/// Runs a program beside others: each line of both of its outputs is told as it comes.
+pub(crate) fn run_beside(
+    mut command: Command,
+    mut on_line: impl FnMut(&str),
+) -> Result<EndedProgram> {
+    let what = describe(&command);
+    let begun = Instant::now();
+    let (reader, writer) = io::pipe().context("no pipe for the program's output")?;
+    command
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .process_group(0);
+    let mut child = spawn(&mut command, &what)?;
+    // It holds our ends of the pipe, which would stay open with it.
+    drop(command);
+    let pid = pid_of(&child)?;
+    let running = RunningChild::Group(pid);
+    remember(running);
+    let (lines, news) = mpsc::channel();
+    let ending = lines.clone();
+    thread::spawn(move || {
+        for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            if lines.send(ChildOutput::Line(line)).is_err() {
+                return;
+            }
+        }
+    });
+    thread::spawn(move || {
+        let cpu = cpu_when_ended(pid);
+        // Whoever asked is waiting for this.
+        let _ = ending.send(ChildOutput::Ended(child.wait(), cpu));
+    });
+    let (mut ended, mut left_processes) = (None, false);
+    loop {
+        // Its lines end with it, unless somebody whom it started has its output too.
+        let told = match ended {
+            None => news.recv().map_err(mpsc::RecvTimeoutError::from),
+            Some(_) => news.recv_timeout(AFTERMATH),
+        };
+        match told {
+            Ok(ChildOutput::Line(line)) => on_line(&line),
+            Ok(ChildOutput::Ended(status, cpu)) => ended = Some((status, cpu, begun.elapsed())),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                left_processes = true;
+                break;
+            }
+        }
+    }
+    forget(running);
+    anyhow::ensure!(!interrupted(), "interrupted");
+    let (status, cpu, wall) = ended.context("nobody saw the program end")?;
+    Ok(EndedProgram {
+        status: status?,
+        wall,
+        cpu,
+        left_processes,
+    })
+}
+
+/// Waits until a child has ended and reads what it used, before anybody takes it off the kernel's list.
+#[cfg(target_os = "linux")]
+fn cpu_when_ended(pid: Pid) -> Option<Duration> {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+    /// Ticks per second of the kernel's texts for people; the same on every machine that we build for.
+    const TICKS: u64 = 100;
+    while let Err(nix::errno::Errno::EINTR) =
+        waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)
+    {}
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the name, which may have anything in it: user and system time, its own and its children's,
+    // are the fields 14 to 17 of all.
+    let (_, fields) = text.rsplit_once(')')?;
+    let fields = fields.split_whitespace().skip(11).take(4);
+    let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(ticks * 1000 / TICKS))
+}
+
+/// As on Linux, but nobody tells what it used.
+#[cfg(not(target_os = "linux"))]
+fn cpu_when_ended(_: Pid) -> Option<Duration> {
+    None
 }
 
 /// Ends what runs now, with everything that it has started.
@@ -268,6 +398,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_cargo_below_ours_does_not_hear_of_our_package() {
+        assert!(is_about_our_package("CARGO_PKG_VERSION"));
+        assert!(is_about_our_package("CARGO_MANIFEST_DIR"));
+        // Where things are and how many at once is the user's choice.
+        for kept in ["CARGO_HOME", "CARGO_TARGET_DIR", "CARGO_BUILD_JOBS"] {
+            assert!(!is_about_our_package(kept));
+        }
+    }
+
+    #[test]
     fn the_installers_own_words_give_the_cause() {
         for (log, cause) in [
             (
@@ -323,6 +463,23 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("was ended by SIGKILL"), "{error}");
+    }
+
+    #[test]
+    fn a_program_beside_others_is_heard_on_both_outputs_and_measured() {
+        let mut lines = Vec::new();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo one; sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo two >&2; exit 3"]);
+        let ended = run_beside(shell, |line| lines.push(line.to_owned())).unwrap();
+        assert_eq!(lines, ["one", "two"]);
+        assert_eq!(ended.status.code(), Some(3));
+        assert!(!ended.left_processes);
+        #[cfg(target_os = "linux")]
+        assert!(
+            ended.cpu.unwrap() > Duration::from_millis(10),
+            "{:?}",
+            ended.cpu
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::measure;
 use super::report::{BenchReport, machine};
 use crate::process;
 use crate::repo::Repo;
-use crate::setup::{self, SetupScope};
+use crate::setup::{self, InstalledTools, SetupScope};
 
 const PROGRAM: &str = include_str!("program.js");
 const PROJECT: &str = "name: bench\nruntime: nodejs\nmain: index.js\n";
@@ -50,6 +50,29 @@ pub(super) fn run(
 ) -> Result<()> {
     let mut tools = setup::install(repo, SetupScope::Integration)?;
     tools.add_go_tools(setup::install_go_tools(repo)?);
+    let report = compare(repo, &tools, nimbus, rounds, sizes)?;
+    if keep {
+        return report.publish(repo);
+    }
+    print!("{}", report.table());
+    Ok(())
+}
+
+/// The same with few resources and the build of the tests, whose figures say little: it shows that
+/// both engines can still be measured.
+pub(crate) fn short(repo: &Repo, tools: &InstalledTools) -> Result<()> {
+    let nimbus = repo.join("target/debug/nimbus");
+    print!("{}", compare(repo, tools, nimbus, 1, &[5])?.table());
+    Ok(())
+}
+
+fn compare(
+    repo: &Repo,
+    tools: &InstalledTools,
+    nimbus: PathBuf,
+    rounds: u32,
+    sizes: &[u32],
+) -> Result<BenchReport> {
     let sdk = tools
         .node_sdk
         .path()
@@ -84,11 +107,7 @@ pub(super) fn run(
             }
         }
     }
-    if keep {
-        return report.publish(repo);
-    }
-    print!("{}", report.table());
-    Ok(())
+    Ok(report)
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {

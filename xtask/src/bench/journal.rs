@@ -4,7 +4,6 @@
 //! stack has. A journal entry must cost the same always; the last column says whether it does.
 
 use std::fs;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -32,7 +31,7 @@ struct JournalBenchReport<'a> {
 pub(super) fn run(repo: &Repo, sizes: &[u32]) -> Result<()> {
     let arguments: Vec<String> = sizes.iter().map(ToString::to_string).collect();
     let text = process::capture(
-        Command::new("cargo")
+        process::cargo()
             .args(["run", "--release", "--quiet"])
             .args(["--package", "nimbus-engine-backend"])
             .args(["--example", "journal_cost", "--"])

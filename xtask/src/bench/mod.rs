@@ -5,9 +5,11 @@
 //! first alternative; `docs/bench/<name>.json` keeps every sample and `docs/bench/<name>.svg` the
 //! chart. What an alternative costs is measured by a process of its own, see [`measure`].
 
+mod api;
 mod chart;
 mod cli;
-mod engine;
+mod control_plane;
+pub(crate) mod engine;
 mod journal;
 pub(crate) mod measure;
 mod orchestrator;
@@ -17,7 +19,6 @@ mod tenancy;
 mod units;
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -61,6 +62,16 @@ enum Bench {
     },
     /// Sixteen programs of the library on the simulated cloud.
     Units(units::UnitsBenchOptions),
+    /// The budgets of the web console, in a real Chromium.
+    Console {
+        /// Keep the figures in docs/bench/console.md; otherwise they are only shown.
+        #[arg(long)]
+        write: bool,
+    },
+    /// What the API answers a second, under overload too, and what memory that takes.
+    Api(api::ApiBenchOptions),
+    /// Allocations of resolvers: what the control plane does per second.
+    ControlPlane(control_plane::ControlPlaneBenchOptions),
     /// Tenants, audit, sign-in, memory: what the control plane costs.
     Tenancy(tenancy::TenancyBenchOptions),
 }
@@ -82,6 +93,9 @@ pub(crate) fn run(repo: &Repo, options: &BenchOptions) -> Result<()> {
             keep,
         } => engine::run(repo, nimbus()?, *rounds, sizes, *keep),
         Bench::Units(options) => units::run(repo, &nimbus()?, options),
+        Bench::Console { write } => crate::console::bench(repo, *write),
+        Bench::Api(options) => api::run(repo, options, nimbus()?),
+        Bench::ControlPlane(options) => control_plane::run(repo, options),
         Bench::Tenancy(options) => tenancy::run(repo, options, nimbus),
     }
 }
@@ -89,7 +103,7 @@ pub(crate) fn run(repo: &Repo, options: &BenchOptions) -> Result<()> {
 /// The release build of `nimbus`; a debug build would measure the wrong thing.
 fn release_build(repo: &Repo) -> Result<PathBuf> {
     process::run_foreground(
-        Command::new("cargo")
+        process::cargo()
             .args([
                 "build",
                 "--release",

@@ -89,7 +89,7 @@ fn example(
     postgres: &Path,
     arguments: &[String],
 ) -> Result<Value> {
-    let mut command = Command::new("cargo");
+    let mut command = process::cargo();
     command.args(["run", "--quiet"]);
     if !options.debug {
         command.arg("--release");
@@ -119,19 +119,21 @@ fn idle(nimbus: &Path, postgres: &Path) -> Result<Value> {
     }))
 }
 
-struct BenchServer {
+/// A server with a database of its own.
+pub(super) struct BenchServer {
     process: Child,
     started: Duration,
 }
 
 impl BenchServer {
-    fn start(nimbus: &Path, postgres: &Path, folder: &Path) -> Result<Self> {
+    pub(super) fn start(nimbus: &Path, postgres: &Path, folder: &Path) -> Result<Self> {
         let began = Instant::now();
         let out = folder.join("out");
         let mut process = Command::new(nimbus)
             .args(["up", "--listen", "127.0.0.1:0", "--json", "--data-dir"])
             .arg(folder.join("data"))
             .env("NIMBUS_DB_BINARIES", postgres)
+            .env("NIMBUS_RATE_LIMITING_ENABLED", "false")
             .stdout(fs::File::create(&out)?)
             .stderr(Stdio::null())
             .spawn()
@@ -150,17 +152,27 @@ impl BenchServer {
     }
 
     /// Megabytes of the server and of its PostgreSQL after a while of rest, each page counted once.
-    fn measured(mut self) -> Result<((f64, f64), Duration)> {
+    fn measured(self) -> Result<((f64, f64), Duration)> {
         std::thread::sleep(Duration::from_secs(3));
         let own = proportional(self.process.id());
         let database: f64 = descendants(self.process.id())
             .into_iter()
             .map(proportional)
             .sum();
+        let started = self.started;
+        self.stop()?;
+        Ok(((rounded(own), rounded(database)), started))
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(super) fn stop(mut self) -> Result<()> {
         let pid = nix::unistd::Pid::from_raw(self.process.id().cast_signed());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM)?;
         self.process.wait()?;
-        Ok(((rounded(own), rounded(database)), self.started))
+        Ok(())
     }
 }
 
@@ -168,7 +180,8 @@ fn rounded(megabytes: f64) -> f64 {
     (megabytes * 10.0).round() / 10.0
 }
 
-fn proportional(pid: u32) -> f64 {
+/// Megabytes of a process, each page counted once.
+pub(super) fn proportional(pid: u32) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     text.lines()
         .find_map(|line| line.strip_prefix("Pss:"))

@@ -49,6 +49,19 @@ struct GoProgram {
     group: GoModuleGroup,
     #[serde(default)]
     ldflags: String,
+    /// What it is called where it is used; without any, as it was built.
+    #[serde(default)]
+    names: Vec<String>,
+}
+
+impl GoProgram {
+    fn names(&self) -> &[String] {
+        if self.names.is_empty() {
+            std::slice::from_ref(&self.binary)
+        } else {
+            &self.names
+        }
+    }
 }
 
 /// Files to take as they are out of a module that the program `binary` requires.
@@ -78,7 +91,7 @@ impl GoModuleGroup {
 }
 
 /// What is built, and from what.
-struct Workshop {
+struct ToolBuilder {
     pins: Pins,
     text: String,
     /// The toolchain, which says the platform as well.
@@ -88,18 +101,16 @@ struct Workshop {
 }
 
 pub(crate) fn install(repo: &Repo, cache: &DownloadCache) -> Result<GoTools> {
-    provide(repo, |workshop, group| {
-        match workshop.install(group, cache) {
-            Ok(entry) => Ok(InstalledTool::Ready(entry)),
-            Err(error) if process::interrupted() => Err(error),
-            Err(error) => Ok(InstalledTool::Missing(reason(&error))),
-        }
+    provide(repo, |builder, group| match builder.install(group, cache) {
+        Ok(entry) => Ok(InstalledTool::Ready(entry)),
+        Err(error) if process::interrupted() => Err(error),
+        Err(error) => Ok(InstalledTool::Missing(reason(&error))),
     })
 }
 
 pub(crate) fn find(repo: &Repo, cache: &DownloadCache) -> Result<GoTools> {
-    provide(repo, |workshop, group| {
-        let entry = workshop.with_group_recipe(group, |recipe| cache.entry(recipe));
+    provide(repo, |builder, group| {
+        let entry = builder.with_group_recipe(group, |recipe| cache.entry(recipe));
         Ok(if entry.is_dir() {
             InstalledTool::Ready(entry)
         } else {
@@ -110,7 +121,7 @@ pub(crate) fn find(repo: &Repo, cache: &DownloadCache) -> Result<GoTools> {
 
 fn provide(
     repo: &Repo,
-    each: impl Fn(&Workshop, GoModuleGroup) -> Result<InstalledTool>,
+    each: impl Fn(&ToolBuilder, GoModuleGroup) -> Result<InstalledTool>,
 ) -> Result<GoTools> {
     let Ok(go) = process::capture(Command::new("go").arg("version")) else {
         let missing =
@@ -120,16 +131,16 @@ fn provide(
             plugins: missing(),
         });
     };
-    let workshop = Workshop::open(repo, go)?;
+    let builder = ToolBuilder::open(repo, go)?;
     Ok(GoTools {
-        pulumi: each(&workshop, GoModuleGroup::CommandLine)?
+        pulumi: each(&builder, GoModuleGroup::CommandLine)?
             .map_ready(|entry| entry.join("bin").join("pulumi")),
-        plugins: each(&workshop, GoModuleGroup::ProviderPlugins)?
+        plugins: each(&builder, GoModuleGroup::ProviderPlugins)?
             .map_ready(|entry| entry.join("bin")),
     })
 }
 
-impl Workshop {
+impl ToolBuilder {
     fn open(repo: &Repo, go: String) -> Result<Self> {
         let text = repo.read(PINS)?;
         let pins: Pins =
@@ -156,10 +167,11 @@ impl Workshop {
                 fs::create_dir(&bin)?;
                 for tool in self.pins.tool.iter().filter(|tool| tool.group == group) {
                     let built = self.build(tool, cache)?.join(&tool.binary);
-                    let target = bin.join(&tool.binary);
-                    // Across file systems there are no links.
-                    fs::hard_link(&built, &target)
-                        .or_else(|_| fs::copy(&built, &target).map(|_| ()))?;
+                    for target in tool.names().iter().map(|name| bin.join(name)) {
+                        // Across file systems there are no links.
+                        fs::hard_link(&built, &target)
+                            .or_else(|_| fs::copy(&built, &target).map(|_| ()))?;
+                    }
                 }
                 let scripts = self.pins.script.iter();
                 for scripts in scripts.filter(|scripts| scripts.group == group) {
@@ -323,20 +335,20 @@ fn reason(error: &anyhow::Error) -> String {
 mod tests {
     use super::*;
 
-    fn workshop() -> Workshop {
-        Workshop::open(&Repo::locate().unwrap(), "go version go1.0".into()).unwrap()
+    fn builder() -> ToolBuilder {
+        ToolBuilder::open(&Repo::locate().unwrap(), "go version go1.0".into()).unwrap()
     }
 
     #[test]
     fn every_tool_has_a_module_with_its_checksums() {
-        let workshop = workshop();
+        let builder = builder();
         let named = |group| {
-            let tools = workshop.pins.tool.iter();
+            let tools = builder.pins.tool.iter();
             tools.filter(move |tool| tool.group == group).count()
         };
-        assert_eq!(named(GoModuleGroup::CommandLine), 3);
+        assert_eq!(named(GoModuleGroup::CommandLine), 2);
         assert_eq!(named(GoModuleGroup::ProviderPlugins), 1);
-        for (name, files) in &workshop.modules {
+        for (name, files) in &builder.modules {
             assert!(files.contains_key("go.mod"), "{name}");
             assert!(files.contains_key("go.sum"), "{name}");
         }
@@ -345,17 +357,32 @@ mod tests {
     #[test]
     fn a_group_is_another_when_a_file_of_one_of_its_tools_changes() {
         let cache = DownloadCache::at(Path::new("cache"));
-        let mut workshop = workshop();
-        let entries = |workshop: &Workshop| {
+        let mut builder = builder();
+        let entries = |builder: &ToolBuilder| {
             [GoModuleGroup::CommandLine, GoModuleGroup::ProviderPlugins]
-                .map(|group| workshop.with_group_recipe(group, |recipe| cache.entry(recipe)))
+                .map(|group| builder.with_group_recipe(group, |recipe| cache.entry(recipe)))
         };
-        let before = entries(&workshop);
-        let host = workshop.modules.get_mut("pulumi-language-nodejs").unwrap();
+        let before = entries(&builder);
+        let host = builder.modules.get_mut("pulumi-language-host").unwrap();
         host.get_mut("main.go").unwrap().push_str("// changed\n");
-        let after = entries(&workshop);
+        let after = entries(&builder);
         assert_ne!(before[0], after[0]);
         assert_eq!(before[1], after[1]);
+    }
+
+    #[test]
+    fn one_binary_is_the_host_of_both_languages() {
+        let builder = builder();
+        let named = |binary: &str| {
+            let mut tools = builder.pins.tool.iter();
+            let tool = tools.find(|tool| tool.binary == binary).unwrap();
+            tool.names().to_vec()
+        };
+        assert_eq!(named("pulumi"), ["pulumi"]);
+        assert_eq!(
+            named("pulumi-language-host"),
+            ["pulumi-language-nodejs", "pulumi-language-python"]
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `cargo xtask setup`: installs what tests and the demo need.
 //!
-//! Everything comes from the language registries and lands in the per-user cache; nothing global is
+//! Everything comes from the language registries, Valkey from Debian's packages where the system has none, and lands in the per-user cache; nothing global is
 //! touched. Node and npm must be there. Python and Go are used when they are there; what is missing
 //! is said with the way to get it, and the tests that need it report themselves as skipped.
 
@@ -9,6 +9,8 @@ pub(crate) mod library;
 mod node;
 mod postgres;
 mod python;
+mod socket_io;
+mod valkey;
 pub(crate) mod version;
 
 use std::path::PathBuf;
@@ -66,6 +68,8 @@ pub(crate) struct InstalledTools {
     pub(crate) python: InstalledTool,
     /// An executable that serves S3: `moto_server -H HOST -p PORT`.
     pub(crate) moto: InstalledTool,
+    /// The interpreter of a virtual environment with schemathesis.
+    pub(crate) schemathesis: InstalledTool,
     /// The official command line; its language hosts are beside it.
     pub(crate) pulumi: InstalledTool,
     /// A folder of `pulumi-resource-*` executables.
@@ -78,6 +82,10 @@ pub(crate) struct InstalledTools {
     pub(crate) promtool: InstalledTool,
     /// Helm; only where it is installed.
     pub(crate) helm: InstalledTool,
+    /// A Valkey (or Redis) server.
+    pub(crate) valkey: InstalledTool,
+    /// A folder with the `node_modules` of the Socket.IO client.
+    pub(crate) socket_io: InstalledTool,
 }
 
 pub(crate) fn run(repo: &Repo, options: &SetupOptions) -> Result<()> {
@@ -119,13 +127,19 @@ pub(crate) fn install(repo: &Repo, scope: SetupScope) -> Result<InstalledTools> 
     }
     let library = report("library", library::install(repo))?;
     let postgres = report("PostgreSQL", postgres::install(repo, &cache))?;
+    let valkey = report("Valkey", valkey::install(&cache))?;
+    let socket_io = report("Socket.IO client", socket_io::install(repo, &cache))?;
     let moto = report("S3 server", python::install_moto(repo, &cache))?;
+    let schemathesis = report("fuzzer of APIs", python::install_schemathesis(repo, &cache))?;
     Ok(InstalledTools {
         node_sdk,
         python,
         moto,
+        schemathesis,
         library,
         postgres,
+        valkey,
+        socket_io,
         ..find(repo)?
     })
 }
@@ -144,6 +158,15 @@ impl InstalledTools {
         self.pulumi = tools.pulumi;
         self.plugins = tools.plugins;
     }
+
+    /// Also those that an earlier set-up built.
+    pub(crate) fn leave_go_tools_out(&mut self, reason: &str) {
+        let missing = || InstalledTool::Missing(reason.to_owned());
+        self.add_go_tools(GoTools {
+            pulumi: missing(),
+            plugins: missing(),
+        });
+    }
 }
 
 /// What is installed already; installs nothing.
@@ -154,12 +177,15 @@ pub(crate) fn find(repo: &Repo) -> Result<InstalledTools> {
         node_sdk: node::find(repo, &cache)?,
         python: python::find_sdk(repo, &cache)?,
         moto: python::find_moto(repo, &cache)?,
+        schemathesis: python::find_schemathesis(repo, &cache)?,
         pulumi,
         plugins,
         library: library::find(repo)?,
         postgres: postgres::find(repo, &cache)?,
         promtool: on_path("promtool"),
         helm: on_path("helm"),
+        valkey: valkey::find(&cache),
+        socket_io: socket_io::find(repo, &cache)?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Pinned Python environments: the Pulumi SDK, and an S3 server for tests.
+//! Pinned Python environments: the Pulumi SDK, and an S3 server and a fuzzer of APIs for tests.
 //!
 //! A virtual environment is built in one folder and renamed to another, which breaks the shebang of
 //! its console scripts but not its interpreter. So only `bin/python -m …` is used, and the S3 server
@@ -25,6 +25,12 @@ const MOTO: VirtualEnvironment = VirtualEnvironment {
     name: "moto",
     pins: "tools/python/moto.txt",
     megabytes: 250,
+};
+
+const SCHEMATHESIS: VirtualEnvironment = VirtualEnvironment {
+    name: "schemathesis",
+    pins: "tools/python/schemathesis.txt",
+    megabytes: 120,
 };
 
 const START_MOTO: &str = include_str!("../../../tools/python/moto_server");
@@ -63,6 +69,19 @@ pub(crate) fn install_moto(repo: &Repo, cache: &DownloadCache) -> Result<Install
 pub(crate) fn find_moto(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
     MOTO.find(repo, cache)
         .map(|tool| tool.map_ready(|entry| entry.join("moto_server")))
+}
+
+/// The interpreter that has it.
+pub(crate) fn install_schemathesis(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
+    SCHEMATHESIS
+        .install(repo, cache, |_| Ok(()))
+        .map(|tool| tool.map_ready(interpreter))
+}
+
+pub(crate) fn find_schemathesis(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
+    SCHEMATHESIS
+        .find(repo, cache)
+        .map(|tool| tool.map_ready(interpreter))
 }
 
 fn interpreter(entry: PathBuf) -> PathBuf {

@@ -16,7 +16,11 @@ impl std::fmt::Display for ToolVersionNumber {
     }
 }
 
+/// What builds and tests this repository. Programs of users are promised [`PROMISED_NODE`], which is what its packages
+/// support; that they still run with an older one is nobody's promise, and lets older machines build.
 pub(crate) const NODE: ToolVersionNumber = ToolVersionNumber(20, 0);
+/// What users are told to have, everywhere.
+const PROMISED_NODE: u32 = 22;
 pub(crate) const PYTHON: ToolVersionNumber = ToolVersionNumber(3, 10);
 
 /// Finds `X.Y` in what a tool prints about itself: `v20.20.2`, `Python 3.11.7`, `go1.26.8`.
@@ -38,11 +42,12 @@ pub(crate) fn of(program: &str, arguments: &[&str]) -> Option<ToolVersionNumber>
 
 /// Fails with the way to get Node when it is missing or too old.
 pub(crate) fn check_node() -> Result<ToolVersionNumber> {
-    const HOW: &str = "install Node.js 20 or later from nodejs.org or your package manager";
+    let how =
+        format!("install Node.js {PROMISED_NODE} or later from nodejs.org or your package manager");
     let node =
-        of("node", &["--version"]).with_context(|| format!("node is not installed: {HOW}"))?;
+        of("node", &["--version"]).with_context(|| format!("node is not installed: {how}"))?;
     if node < NODE {
-        bail!("node is {node}, and {NODE} or later is needed: {HOW}");
+        bail!("node is {node}, and {NODE} or later is needed: {how}");
     }
     of("npm", &["--version"]).context("npm is not installed: it comes with Node.js")?;
     Ok(node)
@@ -81,6 +86,34 @@ mod tests {
         }
         assert!(ToolVersionNumber(3, 9) < PYTHON);
         assert!(ToolVersionNumber(18, 20) < NODE);
+    }
+
+    #[test]
+    fn users_are_told_one_version_of_node_everywhere() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for (file, words) in [
+            ("README.md", "Node.js {} or newer"),
+            ("docs/tutorial.md", "Node.js {} or later"),
+            ("docs/adopt.md", "Node.js {} or later"),
+            ("docs/control-plane.md", "Node.js {}\nor later"),
+            ("library/stacks/package.json", "\"node\": \">={}\""),
+            (
+                "library/policies/baseline/package.json",
+                "\"node\": \">={}\"",
+            ),
+            (
+                "crates/cli/src/commands/doctor/tools.rs",
+                "minimum: ({}, 0)",
+            ),
+            ("deploy/Dockerfile", "ARG NODE_IMAGE=node:{}."),
+            (".github/workflows/ci.yml", "node-version: {}\n"),
+            (".github/workflows/long.yml", "node-version: {}\n"),
+        ] {
+            let text = std::fs::read_to_string(root.join(file)).expect(file);
+            let wanted = words.replace("{}", &PROMISED_NODE.to_string());
+            assert!(text.contains(&wanted), "{file} does not say {wanted:?}");
+        }
+        const { assert!(NODE.0 <= PROMISED_NODE) };
     }
 
     #[test]

@@ -1,17 +1,16 @@
-//! Which crate may depend on which, and which crates may name a library at all.
+//! Which crate may depend on which; which crates may name a library at all is in `libraries`.
 //!
 //! This table is the architecture. A new edge is a decision: change the table and ARCHITECTURE.md in
 //! the same commit. Development dependencies are free, because tests may assemble anything.
 
-use std::collections::BTreeSet;
-use std::process::Command;
+mod libraries;
+mod metadata;
 
-use anyhow::{Context, Result};
-use serde::Deserialize;
+use std::collections::BTreeSet;
 
 use super::BrokenRule;
-use crate::process;
-use crate::repo::Repo;
+
+pub(super) use metadata::packages;
 
 /// A crate and the crates of ours that it may build on.
 const EDGES: &[(&str, &[&str])] = &[
@@ -19,6 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-disk", &["nimbus-core"]),
     ("nimbus-document", &["nimbus-core"]),
     ("nimbus-config", &["nimbus-core", "nimbus-document"]),
+    ("nimbus-outbound", &["nimbus-core"]),
     ("nimbus-telemetry", &["nimbus-core"]),
     ("nimbus-engine-files", &[]),
     ("nimbus-engine-model", &["nimbus-core"]),
@@ -26,7 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-engine-sandbox",
         &["nimbus-core", "nimbus-engine-files"],
     ),
-    ("nimbus-engine-install", &["nimbus-core"]),
+    ("nimbus-engine-install", &["nimbus-core", "nimbus-disk"]),
     ("nimbus-engine-process", &[]),
     ("nimbus-engine-proto", &[]),
     ("nimbus-engine-transpile", &["nimbus-disk"]),
@@ -76,6 +76,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-engine-language",
         &[
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-engine-files",
             "nimbus-engine-model",
             "nimbus-engine-monitor",
@@ -139,7 +140,12 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-telemetry",
         ],
     ),
-    ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
+    // Decides what resolvers answer; who keeps leases is somebody else.
+    ("nimbus-resolvers", &["nimbus-core"]),
+    (
+        "nimbus-orchestrator",
+        &["nimbus-core", "nimbus-document", "nimbus-resolvers"],
+    ),
     (
         "nimbus-workspace",
         &[
@@ -157,6 +163,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-core",
             "nimbus-document",
             "nimbus-orchestrator",
+            "nimbus-resolvers",
             "nimbus-telemetry",
         ],
     ),
@@ -175,6 +182,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-process",
             "nimbus-orchestrator",
             "nimbus-rehearsal",
+            "nimbus-resolvers",
             "nimbus-runs",
             "nimbus-workspace",
         ],
@@ -185,6 +193,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-core",
             "nimbus-document",
             "nimbus-orchestrator",
+            "nimbus-resolvers",
             "nimbus-runs",
         ],
     ),
@@ -198,21 +207,38 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-workflows-testing",
         &["nimbus-core", "nimbus-workflows"],
     ),
+    ("nimbus-approvals", &["nimbus-core", "nimbus-workflows"]),
     ("nimbus-library", &[]),
+    ("nimbus-catalog", &["nimbus-core", "nimbus-resolvers"]),
+    (
+        "nimbus-catalog-programs",
+        &[
+            "nimbus-catalog",
+            "nimbus-engine-process",
+            "nimbus-engine-transpile",
+        ],
+    ),
     ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-auth", &["nimbus-core"]),
     ("nimbus-control-metrics", &[]),
+    ("nimbus-control-events", &["nimbus-core"]),
+    (
+        "nimbus-control-valkey",
+        &["nimbus-control-events", "nimbus-core"],
+    ),
     ("nimbus-control-vault", &["nimbus-core"]),
-    ("nimbus-control-postgres", &["nimbus-core"]),
+    ("nimbus-control-postgres", &["nimbus-core", "nimbus-disk"]),
     ("nimbus-control-console", &[]),
     (
         "nimbus-control-store",
         &[
             "nimbus-control-audit",
+            "nimbus-control-events",
             "nimbus-control-metrics",
             "nimbus-control-vault",
             "nimbus-core",
             "nimbus-disk",
+            "nimbus-resolvers",
         ],
     ),
     // Asks for runs and knows their requests; carries none out.
@@ -220,8 +246,11 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "nimbus-control-app",
         &[
+            "nimbus-approvals",
+            "nimbus-catalog",
             "nimbus-control-audit",
             "nimbus-control-auth",
+            "nimbus-control-events",
             "nimbus-control-store",
             "nimbus-control-vault",
             "nimbus-control-wire",
@@ -230,6 +259,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-document",
             "nimbus-library",
             "nimbus-orchestrator",
+            "nimbus-resolvers",
             "nimbus-runs",
         ],
     ),
@@ -237,18 +267,21 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "nimbus-control-runs",
         &[
+            "nimbus-catalog",
             "nimbus-control-metrics",
             "nimbus-control-store",
             "nimbus-control-vault",
+            "nimbus-control-wire",
             "nimbus-core",
             "nimbus-disk",
             "nimbus-document",
             "nimbus-engine-backend",
+            "nimbus-engine-model",
             "nimbus-engine-operations",
             "nimbus-library",
             "nimbus-local",
             "nimbus-orchestrator",
-            "nimbus-rehearsal",
+            "nimbus-resolvers",
             "nimbus-runs",
             "nimbus-telemetry",
             "nimbus-workspace",
@@ -256,10 +289,20 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // Types of requests and answers, for servers and clients.
     (
+        "nimbus-control-graphql",
+        &[
+            "nimbus-control-app",
+            "nimbus-control-auth",
+            "nimbus-control-wire",
+            "nimbus-core",
+        ],
+    ),
+    (
         "nimbus-control-api",
         &[
             "nimbus-control-app",
             "nimbus-control-auth",
+            "nimbus-control-graphql",
             "nimbus-control-metrics",
             "nimbus-control-wire",
             "nimbus-core",
@@ -268,6 +311,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "nimbus-control-server",
         &[
+            "nimbus-catalog-programs",
             "nimbus-control-api",
             "nimbus-control-app",
             "nimbus-control-console",
@@ -275,6 +319,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-postgres",
             "nimbus-control-runs",
             "nimbus-control-store",
+            "nimbus-control-valkey",
+            "nimbus-control-wire",
             "nimbus-core",
             "nimbus-disk",
             "nimbus-library",
@@ -289,6 +335,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-cli",
         &[
             "nimbus-aws",
+            "nimbus-catalog",
             "nimbus-config",
             "nimbus-control-client",
             "nimbus-control-server",
@@ -337,84 +384,6 @@ const ON_THE_WIRE: &[&str] = &[
     "nimbus-engine-wire",
 ];
 
-/// A library, the crates that may name it, and why nobody else may.
-const LIBRARIES: &[(&str, &[&str], &str)] = &[
-    (
-        "tonic",
-        WIRE,
-        "gRPC is known only to the crates that speak to programs and plugins",
-    ),
-    (
-        "prost",
-        WIRE,
-        "protocol messages stay in the crates that speak to programs and plugins",
-    ),
-    (
-        "prost-types",
-        WIRE,
-        "protocol messages stay in the crates that speak to programs and plugins",
-    ),
-    (
-        "object_store",
-        &["nimbus-engine-backend", "nimbus-control-app"],
-        "storage is reached through the backend crate, and by the audit trail's archive",
-    ),
-    (
-        "clap",
-        &["nimbus-cli", "xtask"],
-        "only the command line knows about flags",
-    ),
-    (
-        "miette",
-        &["nimbus-cli"],
-        "errors are rendered at the edge; inside they are typed",
-    ),
-    ("indicatif", &["nimbus-cli"], "only the command line draws"),
-    (
-        "sqlx",
-        &[
-            "nimbus-control-store",
-            "nimbus-control-testing",
-            "nimbus-workflows-embedded",
-        ],
-        "every query is in the store, where a transaction belongs to one tenant; workflows have a schema of their own",
-    ),
-    (
-        "dbos",
-        &["nimbus-workflows-embedded"],
-        "only the adapters name a workflow engine",
-    ),
-    (
-        "prometheus-client",
-        &["nimbus-control-metrics"],
-        "what is counted, and under which labels, is decided in one place",
-    ),
-    (
-        "axum",
-        &["nimbus-control-api", "nimbus-control-server"],
-        "HTTP is known only to the crates that serve it",
-    ),
-    (
-        "reqwest",
-        &[
-            "nimbus-control-client",
-            "nimbus-engine-install",
-            "nimbus-aws",
-            "nimbus-engine-operations",
-        ],
-        "only the AWS client, assets at web addresses, downloads of plugins and the client of our own API ask over HTTP",
-    ),
-];
-
-const WIRE: &[&str] = &[
-    "nimbus-engine-proto",
-    "nimbus-engine-wire",
-    "nimbus-engine-monitor",
-    "nimbus-engine-plugin",
-    "nimbus-engine-language",
-    "nimbus-engine-serve",
-];
-
 /// A workspace crate and everything it names outside its tests.
 #[derive(Debug)]
 pub(super) struct Package {
@@ -447,7 +416,10 @@ pub(super) fn check_map(packages: &[Package], architecture: &str) -> Vec<BrokenR
 pub(super) fn check(packages: &[Package]) -> Vec<BrokenRule> {
     packages
         .iter()
-        .flat_map(|package| own_edges(package).into_iter().chain(libraries(package)))
+        .flat_map(|package| {
+            let own = own_edges(package).into_iter();
+            own.chain(libraries::check(package))
+        })
         .collect()
 }
 
@@ -478,153 +450,5 @@ fn own_edges(package: &Package) -> Vec<BrokenRule> {
         .collect()
 }
 
-fn libraries(package: &Package) -> Vec<BrokenRule> {
-    LIBRARIES
-        .iter()
-        .filter(|(library, users, _)| {
-            package.depends_on.contains(*library) && !users.contains(&package.name.as_str())
-        })
-        .map(|(library, _, why)| {
-            BrokenRule::file(
-                &package.manifest,
-                format!("{} may not name {library}: {why}", package.name),
-                "put the call behind a trait that an allowed crate implements",
-            )
-        })
-        .collect()
-}
-
-/// The crates of the workspace as cargo sees them.
-pub(super) fn packages(repo: &Repo) -> Result<Vec<Package>> {
-    let text = process::capture(
-        Command::new("cargo")
-            .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
-            .current_dir(repo.root()),
-    )?;
-    parse(&text, &repo.root().to_string_lossy())
-}
-
-fn parse(metadata: &str, root: &str) -> Result<Vec<Package>> {
-    #[derive(Deserialize)]
-    struct CargoMetadata {
-        packages: Vec<CargoPackage>,
-    }
-    #[derive(Deserialize)]
-    struct CargoPackage {
-        name: String,
-        manifest_path: String,
-        dependencies: Vec<Dependency>,
-    }
-    #[derive(Deserialize)]
-    struct Dependency {
-        name: String,
-        kind: Option<String>,
-    }
-
-    let metadata: CargoMetadata =
-        serde_json::from_str(metadata).context("cargo metadata is not understood")?;
-    Ok(metadata
-        .packages
-        .into_iter()
-        .map(|package| Package {
-            manifest: package
-                .manifest_path
-                .trim_start_matches(root)
-                .trim_matches('/')
-                .to_owned(),
-            depends_on: package
-                .dependencies
-                .into_iter()
-                .filter(|dependency| dependency.kind.as_deref() != Some("dev"))
-                .map(|dependency| dependency.name)
-                .collect(),
-            name: package.name,
-        })
-        .collect())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn package(name: &str, depends_on: &[&str]) -> Package {
-        Package {
-            name: name.to_owned(),
-            manifest: format!("{name}/Cargo.toml"),
-            depends_on: depends_on.iter().map(|&name| name.to_owned()).collect(),
-        }
-    }
-
-    #[test]
-    fn allowed_edges_pass() {
-        let packages = [
-            package("nimbus-engine-deploy", &["nimbus-engine-ports", "serde"]),
-            package("nimbus-engine-plugin", &["nimbus-engine-proto", "tonic"]),
-        ];
-        assert_eq!(check(&packages), []);
-    }
-
-    #[test]
-    fn an_edge_that_points_upwards_is_found() {
-        let findings = check(&[package("nimbus-engine-deploy", &["nimbus-engine-plugin"])]);
-        assert_eq!(findings.len(), 1);
-        assert!(
-            findings[0]
-                .what
-                .contains("may not depend on nimbus-engine-plugin")
-        );
-    }
-
-    #[test]
-    fn a_library_outside_its_crates_is_found() {
-        for (name, library) in [
-            ("nimbus-engine-deploy", "tonic"),
-            ("nimbus-engine-model", "sqlx"),
-            ("nimbus-engine-ports", "reqwest"),
-            ("nimbus-engine-operations", "clap"),
-        ] {
-            let findings = check(&[package(name, &[library])]);
-            assert_eq!(findings.len(), 1, "{name} {library}");
-        }
-    }
-
-    #[test]
-    fn a_crate_without_a_place_is_found() {
-        let findings = check(&[package("nimbus-new", &[])]);
-        assert!(findings[0].what.contains("no place"), "{findings:?}");
-    }
-
-    #[test]
-    fn a_crate_that_the_map_lacks_is_found() {
-        let packages = [package("a", &[]), package("b", &[])];
-        let findings = check_map(&packages, "| `a` | does a |");
-        assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].what, "the map does not name b");
-    }
-
-    #[test]
-    fn tests_may_depend_on_anything() {
-        let metadata = r#"{"packages":[{"name":"nimbus-core","manifest_path":"/r/crates/core/Cargo.toml",
-            "dependencies":[{"name":"tonic","kind":"dev"},{"name":"serde","kind":null},
-                            {"name":"cc","kind":"build"}]}]}"#;
-        let packages = parse(metadata, "/r").unwrap();
-        assert_eq!(packages[0].manifest, "crates/core/Cargo.toml");
-        assert_eq!(
-            packages[0].depends_on.iter().collect::<Vec<_>>(),
-            ["cc", "serde"]
-        );
-    }
-
-    #[test]
-    fn the_table_itself_has_no_cycle_and_no_stranger() {
-        for (position, (name, allowed)) in EDGES.iter().enumerate() {
-            for edge in *allowed {
-                let target = EDGES.iter().position(|(own, _)| own == edge);
-                assert!(
-                    target.is_some_and(|target| target < position),
-                    "{name} -> {edge}"
-                );
-            }
-        }
-    }
-}
+mod tests;

@@ -2,7 +2,8 @@
 //!
 //! `nimbus-disk` has the order of write, sync and rename; whoever moves a temporary file into place by
 //! hand forgets one of them sooner or later. Hexadecimal text comes from the `hex` crate, chains of
-//! causes from `nimbus-core`. `orchestrator` and `runs` decide: files come to them through ports.
+//! causes and text in percent form from `nimbus-core`. A backend is opened where it is asked whose word the names of
+//! stacks are. `orchestrator` and `runs` decide: files come to them through ports.
 
 use super::starts::test_lines;
 use super::{BrokenRule, excused};
@@ -18,7 +19,7 @@ struct Foundation {
     remedy: &'static str,
 }
 
-const FOUNDATIONS: [Foundation; 4] = [
+const FOUNDATIONS: [Foundation; 7] = [
     Foundation {
         home: Some("crates/disk/"),
         copies: &[".persist(", ".persist_noclobber("],
@@ -32,6 +33,18 @@ const FOUNDATIONS: [Foundation; 4] = [
         remedy: "use nimbus_disk, or say in a tidy-allow why a sync alone is meant",
     },
     Foundation {
+        home: Some("crates/disk/"),
+        copies: &["fs::rename("],
+        what: "something is moved by hand",
+        remedy: "use nimbus_disk::replace, place_folder or rename, which sync as well",
+    },
+    Foundation {
+        home: Some("crates/core/src/percent.rs"),
+        copies: &[":02X}"],
+        what: "percent form is made by hand",
+        remedy: "use nimbus_core::percent_encoded, or the hex crate",
+    },
+    Foundation {
         home: None,
         copies: &[":02x}"],
         what: "hexadecimal text is made by hand",
@@ -42,6 +55,12 @@ const FOUNDATIONS: [Foundation; 4] = [
         copies: &[".source();", ".source() {"],
         what: "a chain of causes is walked by hand",
         remedy: "use nimbus_core::causes, innermost or with_causes",
+    },
+    Foundation {
+        home: Some("crates/engine/operations/src/workspace.rs"),
+        copies: &["Backend::open("],
+        what: "a backend is opened without a grant",
+        remedy: "use StackAccess or backend_of, which ask which stacks a stranger's folder may name",
     },
 ];
 
@@ -100,6 +119,16 @@ mod tests {
         assert_eq!(lines("crates/disk/src/draft.rs", text), [0; 0]);
         assert_eq!(lines("crates/local/src/a.rs", "file.sync_all()?;\n"), [1]);
         assert_eq!(lines("crates/local/tests/a.rs", text), [0; 0]);
+        let moved = "std::fs::rename(a, b)?;\nfs::rename(c, d)?;\nnimbus_disk::rename(e, f)?;\n";
+        assert_eq!(lines("crates/engine/install/src/a.rs", moved), [1, 2]);
+        assert_eq!(lines("crates/disk/src/draft.rs", moved), [0; 0]);
+    }
+
+    #[test]
+    fn percent_form_has_no_second_author() {
+        let text = "write!(text, \"%{byte:02X}\")\n";
+        assert_eq!(lines("crates/telemetry/src/a.rs", text), [1]);
+        assert_eq!(lines("crates/core/src/percent.rs", text), [0; 0]);
     }
 
     #[test]
@@ -110,6 +139,16 @@ mod tests {
         assert_eq!(lines("xtask/src/cache.rs", text), [1, 2]);
         let allowed = "// tidy-allow(copy): a table for people\nformat!(\"{b:02x} \")\n";
         assert_eq!(lines("crates/aws/src/a.rs", allowed), [0; 0]);
+    }
+
+    #[test]
+    fn a_backend_has_one_door() {
+        let text = "let backend = Backend::open(&address, &environment, options).await?;\n";
+        assert_eq!(lines("crates/local/src/a.rs", text), [1]);
+        assert_eq!(
+            lines("crates/engine/operations/src/workspace.rs", text),
+            [0; 0]
+        );
     }
 
     #[test]

@@ -16,11 +16,13 @@ mod markdown;
 mod paths;
 mod reads;
 mod reliability;
+mod settings;
 mod sources;
 mod spec_rows;
 mod starts;
 mod subjects;
 mod thinness;
+mod walkthrough;
 mod words;
 
 use std::fmt;
@@ -118,7 +120,9 @@ pub(crate) fn check(repo: &Repo) -> Result<Vec<BrokenRule>> {
     findings.extend(subjects::check(&subjects::unpublished(repo)));
     findings.extend(spec_rows::check(&files));
     findings.extend(reliability::check(&files));
+    findings.extend(settings::check(&files));
     findings.extend(words::check(&files));
+    findings.extend(walkthrough::check(&files));
     findings.extend(error_pages::check(&files));
     findings.extend(conformance::check(&files));
     findings.extend(generated::check(repo, &files)?);

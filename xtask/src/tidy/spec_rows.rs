@@ -52,11 +52,96 @@ fn check_row(path: &str, group: &str, row: &SpecRow, files: &[RepoFile]) -> Vec<
             "name it as path/to/file.rs::test_name",
         ));
     }
+    let all_skippable = row.tests.iter().all(|test| can_be_skipped(test, files));
+    let unproved = !row.tests.is_empty() && all_skippable;
+    let known = ELSEWHERE.contains(&row.id.as_str());
+    if known && !unproved {
+        findings.push(BrokenRule::at(
+            path,
+            row.line,
+            format!("{} is proved by every run of the tests now", row.id),
+            "take it from the list ELSEWHERE in xtask/src/tidy/spec_rows.rs",
+        ));
+    }
+    if unproved && !known {
+        findings.push(BrokenRule::at(
+            path,
+            row.line,
+            format!(
+                "{} is proved only where a tool is installed that tests go without",
+                row.id
+            ),
+            "name a test besides that every run of the tests carries out",
+        ));
+    }
     findings
 }
 
+/// Tools that may be missing after `cargo xtask test` has installed what it can: without them a test is skipped, and
+/// proves nothing.
+const OPTIONAL: [&str; 7] = [
+    "Tool::PulumiCli",
+    "Tool::ProviderPlugins",
+    "Tool::Promtool",
+    "Tool::Helm",
+    "Tool::Valkey",
+    "Tool::Python",
+    "Tool::SocketIoClient",
+];
+
+/// How a test says that this machine lacks something that no set-up installs, such as a sandbox.
+const GIVES_UP: [&str; 2] = ["::record_skip(", " record_skip("];
+
+/// Rows that only `cargo xtask test --browser` proves: what a page shows, and what happens when somebody acts on it. A row goes from here with the first test that every run carries out, and none is added.
+const ELSEWHERE: [&str; 9] = [
+    "UI-003", "UI-004", "UI-005", "UI-008", "UI-009", "UI-011", "UI-012", "UI-030", "UI-032",
+];
+
+/// Whether a test, or a function of its file that it calls, leaves off without a tool that may be missing. Tests in a browser
+/// are run when they are asked for.
+fn can_be_skipped(test: &str, files: &[RepoFile]) -> bool {
+    let Some((path, name)) = test.split_once("::") else {
+        return false;
+    };
+    if path.starts_with("console/e2e/") {
+        return true;
+    }
+    let Some(file) = find(files, path) else {
+        return false;
+    };
+    let leaves_off = |body: &str| {
+        let mut words = OPTIONAL.iter().chain(&GIVES_UP);
+        words.any(|word| body.contains(word))
+    };
+    let Some(body) = body_of(&file.text, name) else {
+        return false;
+    };
+    leaves_off(body)
+        || functions(&file.text)
+            .filter(|helper| body.contains(&format!("{helper}(")))
+            .any(|helper| body_of(&file.text, helper).is_some_and(leaves_off))
+}
+
+/// A function from its name to the brace that ends it at the same depth as it began.
+fn body_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let start = text.find(&format!("fn {name}("))?;
+    let line = text[..start].rfind('\n').map_or(0, |end| end + 1);
+    let indent: String = text[line..].chars().take_while(|c| *c == ' ').collect();
+    let rest = &text[start..];
+    let end = rest.find(&format!("\n{indent}}}")).unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+fn functions(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("fn ").filter_map(|(at, found)| {
+        let rest = &text[at + found.len()..];
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+        (end > 0 && rest[end..].starts_with('(')).then(|| &rest[..end])
+    })
+}
+
 /// `path/to/file.rs::name` exists when that file has a test function of that name,
-/// `path/to/file.test.ts::beginning_of_a_title` (or `.e2e.ts`) when it has a test whose title begins so; spaces are
+/// `path/to/file.test.ts::beginning_of_a_title` (or a file of `console/e2e`) when it has a test whose title begins so; spaces are
 /// written as in names of functions, because spaces and commas separate tests here.
 /// `path/to/file.rs::module::name` is a test that a macro makes: the file gives `module` to a macro whose
 /// definition has a test function of that name, or makes one of each name in its list.
@@ -67,7 +152,7 @@ pub(super) fn exists(test: &str, files: &[RepoFile]) -> bool {
     let Some(file) = find(files, path) else {
         return false;
     };
-    if path.ends_with(".test.ts") || path.ends_with(".e2e.ts") {
+    if path.ends_with(".test.ts") || path.starts_with("console/e2e/") {
         let title = name.replace('_', " ");
         return file.text.contains(&format!("it(\"{title}"))
             || is_title_of_each(&file.text, &title);
@@ -217,6 +302,53 @@ mod tests {
             assert_eq!(found.len(), 1, "{row}: {found:?}");
             assert!(found[0].contains(expected), "{row}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_row_that_every_test_of_can_be_skipped_is_named() {
+        let source = "#[test]\nfn compared() {\n    let cli = tool_or_skip!(Tool::PulumiCli);\n}\n\n\
+                      fn official() -> Option<PathBuf> {\n    Tool::PulumiCli.find()\n}\n\n\
+                      #[test]\nfn by_way() {\n    let Some(cli) = official() else {\n        return;\n    };\n}\n\n\
+                      #[test]\nfn walled() {\n    nimbus_test_tools::record_skip(\"no sandbox\", \"walled\");\n}\n\n\
+                      #[test]\nfn heard() {\n    let client = tool_or_skip!(Tool::SocketIoClient);\n}\n\n\
+                      #[test]\nfn always() {\n    let node = Tool::NodeSdk.find_or_record_skip(\"always\");\n}\n";
+        let rows = |tests: &str| {
+            let row = format!("| ENG-1 | x | {tests} |");
+            check(&[
+                file("docs/spec/eng.md", &row),
+                file("crates/x/tests/t.rs", source),
+            ])
+        };
+        for only in ["compared", "by_way", "walled", "heard"] {
+            let found = rows(&format!("crates/x/tests/t.rs::{only}"));
+            assert!(
+                found[0].what.contains("ENG-1 is proved only where"),
+                "{found:?}"
+            );
+        }
+        let both = "crates/x/tests/t.rs::compared, crates/x/tests/t.rs::always";
+        assert_eq!(rows(both), []);
+    }
+
+    #[test]
+    fn a_row_that_only_a_browser_proves_is_named_unless_it_is_known() {
+        let rows = |id: &str, tests: &str| {
+            let page = "console/e2e/console.e2e.ts";
+            let found = check(&[
+                file(
+                    "docs/spec/ui.md",
+                    &format!("| {id} | x | {page}::signs_in{tests} |"),
+                ),
+                file(page, "it(\"signs in\", async () => {"),
+                file("crates/x/tests/up.rs", SOURCE),
+            ]);
+            found.into_iter().map(|one| one.what).collect::<Vec<_>>()
+        };
+        assert!(rows("UI-999", "")[0].contains("is proved only where"));
+        assert_eq!(rows("UI-004", ""), [""; 0]);
+        let proved = ", crates/x/tests/up.rs::up_creates";
+        assert_eq!(rows("UI-999", proved), [""; 0]);
+        assert!(rows("UI-004", proved)[0].contains("by every run of the tests now"));
     }
 
     #[test]

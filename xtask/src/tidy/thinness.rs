@@ -7,15 +7,16 @@
 use super::{BrokenRule, excused};
 use crate::repo::RepoFile;
 
-/// What only the layers below may name, and who has it instead.
+/// What only the layers below may name, and who has it instead. Each is one word, so that it is found
+/// however it is imported: by its path, in braces or on a line of its own.
 const BELOW: &[(&str, &str)] = &[
     ("EmbeddedEngine", "`nimbus_engine_operations::engine_for`"),
     ("OfficialEngine", "`nimbus_engine_operations::engine_for`"),
-    ("Processes::", "`nimbus_engine_operations::engine_for`"),
+    ("Processes", "`nimbus_engine_operations::engine_for`"),
     ("nimbus_engine_deploy", "`nimbus_engine_operations`"),
     ("nimbus_engine_plugin", "`nimbus_engine_operations`"),
     ("nimbus_engine_language", "`nimbus_engine_operations`"),
-    ("nimbus_runs::scheduler", "`RunSession` and `PlannedRun`"),
+    ("scheduler", "`RunSession` and `PlannedRun`"),
     ("UnitWorker", "`RunSession` and `PlannedRun`"),
     ("RunListener", "`RunSession` and `PlannedRun`"),
 ];
@@ -32,13 +33,20 @@ pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
         if line.trim_start().starts_with("//") || excused(&lines, index, "engine") {
             continue;
         }
-        let named = BELOW.iter().filter(|(name, _)| line.contains(name));
+        let named = BELOW.iter().filter(|(name, _)| has_word(line, name));
         findings.extend(named.map(|(name, instead)| {
             let what = format!("the command line names `{name}`; {instead} has it");
             BrokenRule::at(&file.path, index + 1, what, REMEDY)
         }));
     }
     findings
+}
+
+/// Whether a line has a name, and not only as part of a longer one.
+fn has_word(line: &str, name: &str) -> bool {
+    let part_of_name = |character: char| character.is_alphanumeric() || character == '_';
+    line.split(|character| !part_of_name(character))
+        .any(|word| word == name)
 }
 
 #[cfg(test)]
@@ -56,5 +64,21 @@ mod tests {
         assert_eq!(check(&file("crates/cli/tests/x.rs", text)), []);
         let said = "// EmbeddedEngine is elsewhere\n";
         assert_eq!(check(&file("crates/cli/src/x.rs", said)), []);
+    }
+
+    #[test]
+    fn a_name_is_found_however_it_is_imported_and_not_within_another() {
+        for text in [
+            "use nimbus_runs::scheduler::execute;\n",
+            "use nimbus_runs::{EventBus, scheduler};\n",
+            "use nimbus_runs::{scheduler as runs, RunSession};\n",
+            "    scheduler,\n",
+            "use nimbus_engine_operations::{Processes, Engine};\n",
+        ] {
+            assert_eq!(check(&file("crates/cli/src/x.rs", text)).len(), 1, "{text}");
+        }
+        for text in ["let rescheduler = 1;\n", "fn with_processes() {}\n"] {
+            assert_eq!(check(&file("crates/cli/src/x.rs", text)), [], "{text}");
+        }
     }
 }

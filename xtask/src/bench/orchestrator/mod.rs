@@ -9,7 +9,6 @@
 mod page;
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -105,7 +104,7 @@ fn init(repo: &Repo, nimbus: &Path, report: &mut BenchReport) -> Result<()> {
 
 fn decisions(repo: &Repo, report: &mut BenchReport) -> Result<()> {
     let text = process::capture(
-        Command::new("cargo")
+        process::cargo()
             .args(["run", "--quiet", "--release", "--package", "nimbus-runs"])
             .args(["--example", "figures"])
             .current_dir(repo.root()),

@@ -1,4 +1,4 @@
-module nimbus.invalid/tools/pulumi-language-nodejs
+module nimbus.invalid/tools/pulumi-language-host
 
 go 1.25.11
 
