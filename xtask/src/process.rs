@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// Set-up builds while lints run, so there may be two.
+/// Set-up builds while checks run, so there may be two.
 static RUNNING: Mutex<Vec<RunningChild>> = Mutex::new(Vec::new());
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,36 +5,7 @@
 //! the recorded answers and goes on where it was. Steps run at least once; each gets a key that is the
 //! same in every attempt.
 //!
-//! ```
-//! use nimbus_workflows::{Definitions, Durable, Fail, FlowDef, Saga, StepDef, StepOptions};
-//!
-//! struct Reserve; // a step has a name and types; its body is given where it is registered
-//! impl StepDef for Reserve { const NAME: &'static str = "reserve"; type In = String; type Out = u32; }
-//! struct Release;
-//! impl StepDef for Release { const NAME: &'static str = "release"; type In = String; type Out = (); }
-//!
-//! struct Provision;
-//! impl FlowDef for Provision {
-//!     const NAME: &'static str = "provision";
-//!     type In = String;
-//!     type Out = u32;
-//!     async fn run(durable: &dyn Durable, owner: String) -> Result<u32, Fail> {
-//!         let mut saga = Saga::new(durable);
-//!         let outcome = saga
-//!             .step::<Reserve, Release>(&owner, &owner, StepOptions::default().attempts(3))
-//!             .await;
-//!         saga.finish(outcome).await // undoes in reverse order unless it succeeded
-//!     }
-//! }
-//!
-//! let mut definitions = Definitions::default();
-//! definitions.step::<Reserve, _, _>(|scope, owner| async move {
-//!     let _idempotency_key = scope.key(); // workflow id + step number
-//!     Ok(u32::try_from(owner.len()).unwrap_or(0))
-//! });
-//! definitions.step::<Release, _, _>(|_, _| async { Ok(()) });
-//! definitions.flow::<Provision>();
-//! ```
+//! `examples/provision.rs` is a whole one: two steps, a workflow over them with an undo, and their definitions.
 //!
 //! The same [`Definitions`] go to every runtime: `nimbus-workflows-embedded` (PostgreSQL),
 //! `nimbus-workflows-temporal`, and the one in memory of `nimbus-workflows-testing`. What is around a

@@ -1,13 +1,13 @@
 //! Builds the tests of the whole workspace and says which programs they are.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::process;
-use crate::repo::{Repo, RepoFile};
+use crate::repo::Repo;
 
 /// A program with tests in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,14 @@ pub(super) struct TestBinary {
     pub(super) package: PathBuf,
 }
 
+/// What a build of all tests came to.
+#[derive(Debug, Default)]
+pub(super) struct BuiltTests {
+    pub(super) binaries: Vec<TestBinary>,
+    /// What the compiler and clippy said against our code.
+    pub(super) complaints: usize,
+}
+
 /// A line of `cargo --message-format=json`, as far as it matters here.
 #[derive(Deserialize)]
 struct CargoMessage {
@@ -28,6 +36,7 @@ struct CargoMessage {
     target: Option<CargoTarget>,
     profile: Option<CargoProfile>,
     executable: Option<PathBuf>,
+    message: Option<CompilerMessage>,
 }
 
 #[derive(Deserialize)]
@@ -40,28 +49,70 @@ struct CargoProfile {
     test: bool,
 }
 
-/// Builds every test of the workspace; complaints of the compiler go to our own terminal.
-pub(super) fn build(repo: &Repo) -> Result<Vec<TestBinary>> {
+#[derive(Deserialize)]
+struct CompilerMessage {
+    rendered: Option<String>,
+    /// Where in the sources; a count of warnings at the end has no place.
+    #[serde(default)]
+    spans: Vec<serde::de::IgnoredAny>,
+}
+
+/// Builds every test of the workspace with clippy as the compiler, and shows what it complains about.
+///
+/// Clippy beside the build would look at every dependency and every crate of ours a second time: ten minutes
+/// of a first run on two processors. Its driver is the compiler with more lints, so one pass does for both.
+pub(super) fn build(repo: &Repo) -> Result<BuiltTests> {
     let mut cargo = process::cargo();
     cargo
-        .args(["test", "--workspace", "--no-run", "--quiet"])
-        .arg("--message-format=json-render-diagnostics")
+        .args(["test", "--workspace", "--all-targets", "--no-run"])
+        .args(["--quiet", "--message-format=json"])
+        .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?)
         .current_dir(repo.root());
-    let mut binaries = Vec::new();
+    let mut built = BuiltTests::default();
     let mut unread = None;
-    let status = process::run_watched(&mut cargo, |line| match read(line, repo.root()) {
-        Ok(found) => binaries.extend(found),
-        Err(error) => unread = Some(error),
+    let status = process::run_watched(&mut cargo, |line| {
+        if let Err(error) = built.read(line, repo.root()) {
+            unread = Some(error);
+        }
     })?;
     anyhow::ensure!(status.success(), "the tests were not built, see above");
     match unread {
         Some(error) => Err(error.context("what cargo says is not understood")),
-        None => Ok(binaries),
+        None => Ok(built),
     }
 }
 
-fn read(line: &str, root: &Path) -> Result<Option<TestBinary>> {
-    let message: CargoMessage = serde_json::from_str(line)?;
+/// Beside the compiler, where `cargo clippy` finds it too.
+fn clippy_driver() -> Result<PathBuf> {
+    let root = process::capture(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let driver = Path::new(root.trim()).join("bin/clippy-driver");
+    anyhow::ensure!(
+        driver.is_file(),
+        "{} is missing; run `rustup component add clippy`",
+        driver.display()
+    );
+    Ok(driver)
+}
+
+impl BuiltTests {
+    fn read(&mut self, line: &str, root: &Path) -> Result<()> {
+        let message: CargoMessage = serde_json::from_str(line)?;
+        if message.reason == "compiler-message" {
+            self.complain(message.message.as_ref());
+        } else if let Some(found) = test_binary(message, root)? {
+            self.binaries.push(found);
+        }
+        Ok(())
+    }
+
+    fn complain(&mut self, message: Option<&CompilerMessage>) {
+        let Some(message) = message else { return };
+        self.complaints += usize::from(!message.spans.is_empty());
+        eprint!("{}", message.rendered.as_deref().unwrap_or_default());
+    }
+}
+
+fn test_binary(message: CargoMessage, root: &Path) -> Result<Option<TestBinary>> {
     let is_test = message.profile.is_some_and(|profile| profile.test);
     if message.reason != "compiler-artifact" || !is_test {
         return Ok(None);
@@ -87,64 +138,24 @@ fn test_folder(source: &Path) -> Option<PathBuf> {
     is_test.then(|| folder.to_path_buf())
 }
 
-/// Packages whose comments have examples that are tests. Cargo would start rustdoc for every other
-/// package too, to find none.
-pub(super) fn packages_with_examples(repo: &Repo) -> Result<Vec<String>> {
-    let files = repo.text_files()?;
-    let with_example = files
-        .iter()
-        .filter(|file| is_source(file) && has_example(&file.text));
-    let packages: BTreeSet<String> = with_example
-        .map(|file| package_of(repo, &file.path))
-        .collect::<Result<_>>()?;
-    Ok(packages.into_iter().collect())
-}
-
-fn is_source(file: &RepoFile) -> bool {
-    file.path.starts_with("crates/") && file.path.contains("/src/") && file.path.ends_with(".rs")
-}
-
-/// Whether a comment has a block of code that rustdoc would take for Rust.
-fn has_example(text: &str) -> bool {
-    let mut inside = false;
-    for line in text.lines().map(str::trim_start) {
-        let comment = line
-            .strip_prefix("//!")
-            .or_else(|| line.strip_prefix("///"));
-        let Some(info) = comment.and_then(|text| text.trim().strip_prefix("```")) else {
-            continue;
-        };
-        if !inside && is_rust(info) {
-            return true;
-        }
-        inside = !inside;
-    }
-    false
-}
-
-fn is_rust(info: &str) -> bool {
-    const WORDS: &[&str] = &["rust", "no_run", "should_panic", "compile_fail", "edition"];
-    info.is_empty() || WORDS.iter().any(|word| info.starts_with(word))
-}
-
-fn package_of(repo: &Repo, source: &str) -> Result<String> {
-    let (folder, _) = source.split_once("/src/").context("no source")?;
-    let manifest: toml::Table = repo.read(&format!("{folder}/Cargo.toml"))?.parse()?;
-    let name = manifest["package"]["name"].as_str();
-    Ok(name.context("a package without a name")?.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(lines: &[&str]) -> BuiltTests {
+        let mut built = BuiltTests::default();
+        for line in lines {
+            built.read(line, Path::new("/r")).unwrap();
+        }
+        built
+    }
 
     fn named(source: &str, test: bool) -> Option<String> {
         let line = format!(
             r#"{{"reason":"compiler-artifact","manifest_path":"/r/crates/cli/Cargo.toml","target":{{"src_path":"/r/{source}"}},"profile":{{"test":{test}}},"executable":"/t/x-1"}}"#
         );
-        read(&line, Path::new("/r"))
-            .unwrap()
-            .map(|found| found.name)
+        let mut found = read(&[&line]).binaries;
+        found.pop().map(|binary| binary.name)
     }
 
     #[test]
@@ -161,23 +172,13 @@ mod tests {
         assert_eq!(name("crates/cli/src/main.rs"), "crates/cli/src/main");
         assert_eq!(named("crates/cli/src/main.rs", false), None);
         let other = r#"{"reason":"build-finished","success":true}"#;
-        assert_eq!(read(other, Path::new("/r")).unwrap(), None);
+        assert_eq!(read(&[other]).binaries, []);
     }
 
     #[test]
-    fn examples_are_told_from_other_texts() {
-        assert!(has_example("//! ```\n//! let a = 1;\n//! ```\n"));
-        assert!(has_example("    /// ```no_run\n    /// ```\n"));
-        assert!(!has_example("//! ```text\n//! a\n//! ```\n"));
-        assert!(!has_example("let fence = \"```\";\n// ```\n"));
-    }
-
-    #[test]
-    fn the_example_of_workflows_is_found() {
-        let packages = packages_with_examples(&Repo::locate().unwrap()).unwrap();
-        assert!(
-            packages.contains(&"nimbus-workflows".to_owned()),
-            "{packages:?}"
-        );
+    fn complaints_with_a_place_count() {
+        let said = r#"{"reason":"compiler-message","message":{"rendered":"","spans":[{"line_start":1}]}}"#;
+        let total = r#"{"reason":"compiler-message","message":{"rendered":"","spans":[]}}"#;
+        assert_eq!(read(&[said, total, said]).complaints, 2);
     }
 }

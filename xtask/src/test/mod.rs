@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use self::binaries::BuiltTests;
 use self::counts::Counts;
 use self::hangs::{LIMIT, LONG_LIMIT, SlowTests, watch_for_hangs};
 use self::schedule::{FinishedBinary, TestSetting};
@@ -72,7 +73,7 @@ struct TestRun {
 pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
     let mut run = TestRun::default();
     let mut tools = setup::install(repo, SetupScope::Integration)?;
-    // Lints leave processor time unused at their end, and downloads use none. Who asks for some tests
+    // Checks leave processor time unused, and downloads use none. Who asks for some tests
     // only gets along with what an earlier run built.
     let builds = options.cargo.is_empty() && options.official;
     let (checked, go_tools) = thread::scope(|scope| {
@@ -149,7 +150,6 @@ impl TestRun {
                 cargo(repo, &["fmt", "--all", "--check"])
                     .context("run `cargo fmt --all` and commit the result")
             })?;
-            self.stage("lints", |_| cargo(repo, LINTS))?;
             self.stage("tidy", |_| tidy::run(repo, &tidy::TidyOptions::default()))?;
             self.stage("library", |run| {
                 run.counts.passed += library::check(repo)?;
@@ -178,8 +178,13 @@ impl TestRun {
         }
         if options.cargo.is_empty() {
             let mut built = Vec::new();
-            self.stage("build of the tests", |_| {
-                built = binaries::build(repo)?;
+            self.stage("build of the tests, with lints", |_| {
+                let BuiltTests {
+                    binaries,
+                    complaints,
+                } = binaries::build(repo)?;
+                built = binaries;
+                anyhow::ensure!(complaints == 0, "{complaints} complaints, see above");
                 Ok(())
             })?;
             timings::longest_first(repo, &mut built);
@@ -189,18 +194,6 @@ impl TestRun {
                 outputs: repo.join("target/test-output"),
             };
             self.stage("tests", |run| run.side_by_side(built, &setting))?;
-            self.stage("examples", |run| {
-                let packages = binaries::packages_with_examples(repo)?;
-                if packages.is_empty() {
-                    return Ok(());
-                }
-                let chosen = packages
-                    .into_iter()
-                    .flat_map(|name| ["-p".to_owned(), name]);
-                let arguments: Vec<String> =
-                    ["--doc".to_owned()].into_iter().chain(chosen).collect();
-                run.cargo_test(repo, &arguments, &variables, options.limit())
-            })?;
         } else {
             let given = &options.cargo;
             self.stage("tests", |run| {
@@ -299,15 +292,6 @@ impl TestRun {
         println!("{}", self.counts.closing_line());
     }
 }
-
-const LINTS: &[&str] = &[
-    "clippy",
-    "--workspace",
-    "--all-targets",
-    "--",
-    "-D",
-    "warnings",
-];
 
 fn cargo(repo: &Repo, arguments: &[&str]) -> Result<()> {
     process::run_foreground(process::cargo().args(arguments).current_dir(repo.root()))

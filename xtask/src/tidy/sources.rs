@@ -25,6 +25,7 @@ pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
     if file.path.ends_with(".rs") {
         findings.extend(header(file));
         findings.extend(lines(file));
+        findings.extend(example_in_comment(file));
     }
     findings
 }
@@ -50,6 +51,30 @@ fn header(file: &RepoFile) -> Option<BrokenRule> {
             "begin with `//!`: what it does, why so, and what it must not do",
         )
     })
+}
+
+/// Examples in comments would be built in a pass of their own, with dependencies of other features.
+fn example_in_comment(file: &RepoFile) -> Option<BrokenRule> {
+    const RUST: &[&str] = &["rust", "no_run", "should_panic", "compile_fail", "edition"];
+    let mut inside = false;
+    for (index, line) in file.text.lines().map(str::trim_start).enumerate() {
+        let comment = line
+            .strip_prefix("//!")
+            .or_else(|| line.strip_prefix("///"));
+        let Some(info) = comment.and_then(|text| text.trim().strip_prefix("```")) else {
+            continue;
+        };
+        if !inside && (info.is_empty() || RUST.iter().any(|word| info.starts_with(word))) {
+            return Some(BrokenRule::at(
+                &file.path,
+                index + 1,
+                "an example in a comment is never built",
+                "put it below `examples/` of its crate and name it here; other texts are ```text",
+            ));
+        }
+        inside = !inside;
+    }
+    None
 }
 
 fn lines(file: &RepoFile) -> Vec<BrokenRule> {
@@ -129,6 +154,15 @@ mod tests {
             .into_iter()
             .map(|finding| finding.what)
             .collect()
+    }
+
+    #[test]
+    fn examples_are_told_from_other_texts() {
+        let found = |text: &str| !whats("crates/x/src/lib.rs", text).is_empty();
+        assert!(found("//! X.\n//! ```\n//! let a = 1;\n//! ```\n"));
+        assert!(found("//! X.\n    /// ```no_run\n    /// ```\n"));
+        assert!(!found("//! X.\n//! ```text\n//! a\n//! ```\n"));
+        assert!(!found("//! X.\nlet fence = \"```\";\n// ```\n"));
     }
 
     #[test]
