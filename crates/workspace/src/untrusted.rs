@@ -160,6 +160,25 @@ mod tests {
     }
 
     #[test]
+    fn on_a_server_a_source_leads_nowhere() {
+        let (temp, workspace) = workspace();
+        let template = workspace.stack_templates().join("dns.yaml");
+        let dns: nimbus_core::ComponentName = "dns".parse().unwrap();
+        let usual = temp.path().join("cloud/stacks/dns/src");
+        for source in ["../elsewhere/src", "/etc", "/proc/self/root", "deploy"] {
+            fs::write(&template, format!("name: dns\nsource: {source}\n")).unwrap();
+            let served = workspace.clone().without_sources();
+            assert_eq!(served.stack_source(&dns), usual, "{source}");
+            let absolute = served.absolute().unwrap();
+            assert!(
+                absolute
+                    .stack_source(&dns)
+                    .ends_with("cloud/stacks/dns/src")
+            );
+        }
+    }
+
+    #[test]
     fn a_program_elsewhere_needs_a_root_of_the_operator() {
         let (temp, workspace) = workspace();
         workspace.require_contained(&[]).unwrap();

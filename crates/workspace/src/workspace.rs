@@ -26,8 +26,16 @@ pub struct Workspace {
     root: PathBuf,
     /// How its files are opened; a stranger's workspace is held.
     files: FolderFiles,
-    /// Where programs of a stranger's workspace may lie.
-    programs: Option<ProjectFiles>,
+    sources: ProgramSources,
+}
+
+/// Where programs may lie that are not below `stacks/`, because their template has a `source`.
+#[derive(Clone, Debug)]
+enum ProgramSources {
+    Anywhere,
+    /// In a stranger's workspace, where these files may be read.
+    Beneath(ProjectFiles),
+    Nowhere,
 }
 
 /// A deployment found on disk.
@@ -60,7 +68,17 @@ impl Workspace {
         Self {
             root,
             files,
-            programs: None,
+            sources: ProgramSources::Anywhere,
+        }
+    }
+
+    /// The same with programs below `stacks/` only. A server has nothing else of a tenant, and what a `source` leads
+    /// to would be somebody else's.
+    #[must_use]
+    pub fn without_sources(self) -> Self {
+        Self {
+            sources: ProgramSources::Nowhere,
+            ..self
         }
     }
 
@@ -68,7 +86,7 @@ impl Workspace {
     pub(crate) fn held_by(self, files: FolderFiles, programs: ProjectFiles) -> Self {
         Self {
             files,
-            programs: Some(programs),
+            sources: ProgramSources::Beneath(programs),
             ..self
         }
     }
@@ -106,7 +124,10 @@ impl Workspace {
             // What is held has been looked through under the name that it was given.
             return Ok(self.clone());
         }
-        Ok(Self::at(root))
+        Ok(Self {
+            sources: self.sources.clone(),
+            ..Self::at(root)
+        })
     }
 
     /// Makes the folders of a workspace that has nothing in it.
@@ -140,10 +161,13 @@ impl Workspace {
             .document(&self.stack_templates().join(format!("{stack}.yaml")))
             .and_then(|document| ComponentTemplate::read(&document));
         match template.ok().and_then(|template| template.source) {
-            Some(source) => match &self.programs {
+            Some(source) => match &self.sources {
                 // What leads nowhere that is allowed is no program, whatever lies where its text seems to lead.
-                Some(programs) => self.found_source(programs, &source).unwrap_or(usual),
-                None => plain(&self.root.join(source)),
+                ProgramSources::Beneath(files) => {
+                    self.found_source(files, &source).unwrap_or(usual)
+                }
+                ProgramSources::Anywhere => plain(&self.root.join(source)),
+                ProgramSources::Nowhere => usual,
             },
             None => usual,
         }

@@ -8,13 +8,13 @@ use nimbus_catalog::{
 use nimbus_control_store::{DraftContent, ListPage, StoredComponent, StoredVersion, TenantTx};
 use nimbus_core::{ComponentName, Error, ErrorCode};
 use nimbus_document::Document;
-use nimbus_orchestrator::ComponentTemplate;
 use nimbus_orchestrator::schema::ordered;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::failure::{Failure, Result};
 use crate::kept_paths::{check_beside, check_path};
+use crate::library::read_tenant_template;
 
 /// One program may have so many files.
 const MOST_FILES: usize = 500;
@@ -230,7 +230,7 @@ pub(crate) fn complete(
 pub(crate) fn readable(definition: &ComponentDefinition) -> Result<()> {
     let template = Value::Object(definition.template()).to_string();
     let path = format!("{}.yaml", definition.name);
-    ComponentTemplate::read(&Document::parse_bytes(&path, template.as_bytes())?)?;
+    read_tenant_template(&Document::parse_bytes(&path, template.as_bytes())?)?;
     Ok(())
 }
 

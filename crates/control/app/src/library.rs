@@ -168,7 +168,7 @@ impl App {
         let name = name.parse::<ComponentName>();
         let name = name.map_err(|error| Failure::field("name", error.to_string()))?;
         let path = format!("{STACK_TEMPLATES}{name}.yaml");
-        let read = ComponentTemplate::read(&Document::parse_bytes(&path, template.as_bytes())?)?;
+        let read = read_tenant_template(&Document::parse_bytes(&path, template.as_bytes())?)?;
         if read.name != name {
             return Err(Failure::field("template", "its name is another one"));
         }
@@ -341,6 +341,19 @@ impl App {
             })
             .await
     }
+}
+
+/// The stack template of somebody who has a program on this server, below `stacks/` and nowhere else.
+pub(crate) fn read_tenant_template(document: &Document) -> Result<ComponentTemplate> {
+    let template = ComponentTemplate::read(document)?;
+    if template.source.is_some() {
+        let source = document.view().required("source")?;
+        let message = "a server has no program of yours but the one below stacks/";
+        return Err(source
+            .error(message, "take `source` out and push the program's files")
+            .into());
+    }
+    Ok(template)
 }
 
 /// The stack template of a version.

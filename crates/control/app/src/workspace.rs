@@ -14,7 +14,7 @@ use nimbus_control_wire::{
 };
 use nimbus_core::{ComponentName, Error, ErrorCode, TenantId, name_collision};
 use nimbus_document::Document;
-use nimbus_orchestrator::{ComponentTemplate, ManifestTemplate};
+use nimbus_orchestrator::ManifestTemplate;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -22,7 +22,7 @@ use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 use crate::kept_paths::check_path;
-use crate::library::{CUSTOM, SHIPPED, STACK_TEMPLATES, refuse_in_use};
+use crate::library::{CUSTOM, SHIPPED, STACK_TEMPLATES, read_tenant_template, refuse_in_use};
 
 /// The largest file.
 const MOST_FILE_BYTES: usize = 512 * 1024;
@@ -236,7 +236,7 @@ impl App {
             let content = tx.blob_get(digest).await?.ok_or_else(Failure::not_found)?;
             let document = Document::parse_bytes(path, &content)?;
             let name = if path.starts_with(STACK_TEMPLATES) {
-                ComponentTemplate::read(&document)?.name.to_string()
+                read_tenant_template(&document)?.name.to_string()
             } else {
                 ManifestTemplate::read(&document)?.name
             };

@@ -124,7 +124,7 @@ impl TenantPrograms {
             self.finish(draft.path(), &target, catalog)
                 .map_err(|error| unwritable(&target, error))?;
         }
-        Workspace::find(&target)
+        Ok(Workspace::find(&target)?.without_sources())
     }
 
     fn finish(&self, draft: &Path, target: &Path, catalog: &PinnedVersions) -> io::Result<()> {

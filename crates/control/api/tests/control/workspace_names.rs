@@ -2,7 +2,10 @@
 //! another, are not kept.
 
 use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::support::{Answer, Installation, installation};
 
@@ -73,4 +76,45 @@ async fn names_that_are_another_place_on_some_disk_are_not_kept() {
     put(&nimbus, &owner, &acme, &["stacks/a/src/more.ts"])
         .await
         .ok();
+}
+
+/// A `source` would be a folder of the server: of the operator, or of another tenant.
+#[tokio::test]
+async fn a_template_names_no_folder_of_the_server() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    let contents = format!("/api/v1/workspace/contents?tenant={acme}");
+    let workspace = format!("/api/v1/workspace?tenant={acme}");
+    for source in [
+        "/etc",
+        "../../other/stacks/app/src",
+        "stacks/b/src",
+        "/proc/self/root",
+    ] {
+        let template = format!("name: a\ndescription: x\nsource: {source}\n");
+        let digest = hex::encode(Sha256::digest(&template));
+        let given = json!({"contents": {&digest: STANDARD.encode(&template)}});
+        nimbus.post(&contents, &owner, given).await.ok();
+        let body = json!({"put": {"tools/templates/config/a.yaml": digest}, "remove": []});
+        let pushed = nimbus
+            .call("PUT", &workspace, Some(&owner), Some(body))
+            .await;
+        let registered = json!({"name": "a", "template": template, "files": {}});
+        let path = format!("/api/v1/stacks?tenant={acme}");
+        let registered = nimbus.post(&path, &owner, registered).await;
+        for answer in [pushed, registered] {
+            assert_eq!(
+                answer.status,
+                StatusCode::BAD_REQUEST,
+                "{source} {}",
+                answer.text
+            );
+            assert!(
+                answer.text.contains("below stacks/"),
+                "{source} {}",
+                answer.text
+            );
+        }
+    }
 }
