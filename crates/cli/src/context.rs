@@ -4,8 +4,9 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use nimbus_config::{FlagValue, LoadedSettings, SettingOrigin, Sources};
+use nimbus_config::{AddressList, FlagValue, LoadedSettings, SandboxMode, SettingOrigin, Sources};
 use nimbus_core::{Error, ErrorCode, Result, TraceId};
+use nimbus_engine_backend::trust_only_services;
 
 use crate::args::GlobalArgs;
 use crate::commands::NimbusCommand;
@@ -116,6 +117,11 @@ impl CommandContext {
         let loaded = nimbus_config::load(&self.sources)?;
         for secret in loaded.settings.secrets() {
             nimbus_telemetry::register_secret(secret);
+        }
+        let engine = &loaded.settings.engine;
+        if engine.sandbox.value == SandboxMode::Strict {
+            let named = engine.sandbox_secrets.value.iter();
+            trust_only_services(named.flat_map(AddressList::addresses).cloned());
         }
         Ok(self.loaded.get_or_init(|| loaded))
     }

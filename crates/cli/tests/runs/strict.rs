@@ -389,3 +389,45 @@ fn a_manifest_does_not_say_whose_stacks_it_works_on() {
     }
     assert_eq!(fs::read(&state).unwrap(), before);
 }
+
+/// Services are asked for keys with the operator's credentials, so the operator says which.
+#[test]
+fn no_file_of_a_workspace_names_a_service_for_keys() {
+    let site = Site::without_sdk(&[("a", &[])]);
+    let mark = site.path("mark");
+    site.write(
+        "aws-config",
+        &format!(
+            "[profile evil]\ncredential_process = sh -c \"touch {}; exit 1\"\n",
+            mark.display()
+        ),
+    );
+    let url = "awskms://alias/x?region=us-east-1&profile=evil";
+    let secrets = format!(
+        "provider: {{type: cloud, state: {{url: \"{url}\", encryptedkey: AAAA}}}}\nsecrets: {{}}\n"
+    );
+    fs::write(site.deployment("secrets.yaml"), secrets).unwrap();
+    let set = |variables: &[(&str, &str)]| {
+        let mut command = site.command(&["secret", "set", ID, "mine", "--from-env", "VALUE"]);
+        let command = command
+            .env("AWS_CONFIG_FILE", site.path("aws-config"))
+            .env("VALUE", "v")
+            .envs(variables.iter().copied());
+        let output = command.output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let strict = ("NIMBUS_ENGINE_SANDBOX", "strict");
+    let said = set(&[strict]);
+    assert!(said.contains("NIM-0410") && said.contains(url), "{said}");
+    assert!(!mark.exists(), "somebody was asked: {said}");
+    // The operator's word is the whole address.
+    let other = (
+        "NIMBUS_ENGINE_SANDBOX_SECRETS",
+        "awskms://alias/x?region=us-east-1",
+    );
+    assert!(set(&[strict, other]).contains("NIM-0410"));
+    assert!(!mark.exists());
+    let said = set(&[strict, ("NIMBUS_ENGINE_SANDBOX_SECRETS", url)]);
+    assert!(!said.contains("NIM-0410") && mark.exists(), "{said}");
+}

@@ -76,6 +76,17 @@ pub(crate) fn node_sdk(test: &str) -> Option<PathBuf> {
 impl Site {
     /// A deployment of these stacks.
     pub(crate) fn new(sdk: &Path, stacks: &[Stack<'_>]) -> Self {
+        let site = Self::without_sdk(stacks);
+        symlink(
+            sdk.join("node_modules"),
+            site.path("cloud/stacks/node_modules"),
+        )
+        .unwrap();
+        site
+    }
+
+    /// For commands that run no program.
+    pub(crate) fn without_sdk(stacks: &[Stack<'_>]) -> Self {
         let site = Self {
             folder: TempDir::new().unwrap(),
         };
@@ -112,11 +123,6 @@ impl Site {
             list.trim_end_matches(", ")
         );
         site.write("cloud/tools/templates/default/graph.yaml", &template);
-        symlink(
-            sdk.join("node_modules"),
-            site.path("cloud/stacks/node_modules"),
-        )
-        .unwrap();
         site.run(&[
             "init",
             ID,

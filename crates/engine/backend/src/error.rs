@@ -224,6 +224,7 @@ impl SecretsError {
         match self {
             Self::PassphraseMissing | Self::PassphraseFile { .. } => ErrorCode::PASSPHRASE_MISSING,
             Self::Unsupported { .. } | Self::Address { .. } => ErrorCode::SECRETS_PROVIDER,
+            Self::Untrusted { .. } => ErrorCode::TENANT_SECRETS,
             Self::KeyService { error, .. } => Error::from(error.clone()).code(),
             Self::Crypt(error) => error.code(),
         }
@@ -243,6 +244,9 @@ impl From<SecretsError> for Error {
             SecretsError::KeyService { error, .. } => shown.with_help(error.help()),
             SecretsError::Address { .. } => {
                 shown.with_help("write awskms://<key id or alias/name>?region=<region>")
+            }
+            SecretsError::Untrusted { .. } => {
+                shown.with_help("name it in engine.sandbox_secrets, or use a passphrase")
             }
             SecretsError::Unsupported { .. } | SecretsError::Crypt(_) => shown.with_help(
                 "`pulumi stack change-secrets-provider passphrase` moves a stack to a passphrase",

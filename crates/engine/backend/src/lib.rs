@@ -45,6 +45,7 @@ pub use recovery::{
 };
 pub use secrets::{
     DeclaredSecrets, Keyring, PASSPHRASE, PASSPHRASE_FILE, SecretsError, StackSecrets, passphrase,
+    trust_only_services,
 };
 pub use session::{Finished, SessionRequest, StackSession};
 pub use stack::{

@@ -7,10 +7,10 @@
 
 mod cloud;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use nimbus_aws::AwsError;
 use nimbus_engine_model::SecretsProvider;
@@ -41,10 +41,26 @@ pub enum SecretsError {
     Unsupported { kind: String },
     #[error("the secrets provider `{url}` cannot be used: {problem}")]
     Address { url: String, problem: &'static str },
+    #[error("secrets are encrypted with {url}, which is not for a stranger's files to say")]
+    Untrusted { url: String },
     #[error("the key of `{url}` cannot be had: {error}")]
     KeyService { url: String, error: AwsError },
     #[error(transparent)]
     Crypt(#[from] CryptError),
+}
+
+/// Services that may be asked for keys, where not all may.
+static TRUSTED_SERVICES: OnceLock<BTreeSet<String>> = OnceLock::new();
+
+/// From now on this process asks these services for keys and no others, wherever their address comes from: a
+/// settings file, a state, secrets beside a manifest, a journal. All of these are files of a stranger where programs
+/// are, and services are asked with the operator's credentials. The first word counts.
+pub fn trust_only_services(services: impl IntoIterator<Item = String>) {
+    TRUSTED_SERVICES.get_or_init(|| services.into_iter().collect());
+}
+
+fn is_trusted(url: &str, trusted: Option<&BTreeSet<String>>) -> bool {
+    trusted.is_none_or(|trusted| trusted.contains(url))
 }
 
 /// The passphrase from the environment. It may be empty, but it must be set.
@@ -387,6 +403,16 @@ mod tests {
         let third = StackSecrets::new(&stranger, None);
         third.encrypt("z").unwrap();
         assert_ne!(third.provider(), first.provider());
+    }
+
+    #[test]
+    fn a_service_is_trusted_by_its_whole_address() {
+        let url = "awskms://alias/a?region=eu-west-1";
+        let named = BTreeSet::from([url.to_owned()]);
+        assert!(is_trusted(url, None));
+        assert!(is_trusted(url, Some(&named)));
+        assert!(!is_trusted(&format!("{url}&profile=b"), Some(&named)));
+        assert!(!is_trusted(url, Some(&BTreeSet::new())));
     }
 
     #[test]

@@ -55,9 +55,12 @@ impl Owner {
         }
     }
 
-    /// Whether this very process is alive on this machine, so that it can be sent a signal.
+    /// Whether this very process is alive on this machine, so that it can be sent a signal. A number alone proves
+    /// nothing where the kernel tells when processes started: whoever writes the file would choose the process.
     pub fn is_running_here(&self) -> bool {
-        liveness(self, &Self::current(""), process) == Liveness::Alive
+        let here = Self::current("");
+        let is_proven = self.process_start.is_some() || here.process_start.is_none();
+        is_proven && liveness(self, &here, process) == Liveness::Alive
     }
 }
 
@@ -221,6 +224,13 @@ mod tests {
             "the number was reused"
         );
         assert_eq!(judged(|o| o.process_start = None, other), Liveness::Alive);
+        let mut owner = Owner::current("");
+        assert!(owner.is_running_here());
+        owner.process_start = None;
+        assert_eq!(
+            owner.is_running_here(),
+            Owner::current("").process_start.is_none()
+        );
         let elsewhere = |o: &mut Owner| o.hostname = "other".into();
         assert_eq!(judged(elsewhere, OwnerProcess::Gone), Liveness::Unknown);
         let rebooted = |o: &mut Owner| o.boot = Some("b0".into());
