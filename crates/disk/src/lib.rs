@@ -9,6 +9,7 @@
 
 mod append;
 mod draft;
+mod edit;
 mod error;
 mod folder_files;
 mod held;
@@ -19,5 +20,6 @@ pub use draft::{
     Draft, FileMode, create, create_folders, place_folder, rename, replace, replace_cached,
     sync_folder,
 };
+pub use edit::FolderEdit;
 pub use error::{unreadable, unwritable};
 pub use folder_files::FolderFiles;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::{FileMode, FolderFiles, unreadable, unwritable};
+use nimbus_disk::{FileMode, FolderEdit, FolderFiles, unreadable, unwritable};
 use nimbus_document::{Document, View};
 use nimbus_engine_backend::{DeclaredSecrets, Keyring, SecretsError, StackSecrets};
 use nimbus_engine_model::SecretsProvider;
@@ -101,6 +101,16 @@ impl SecretFile {
             values,
             ..empty
         })
+    }
+
+    /// The same to change it: nobody else does until the second value is dropped.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub fn edit_with(files: &FolderFiles, deployment: &Path) -> Result<(Self, FolderEdit)> {
+        let edit = FolderEdit::begin(deployment).map_err(|error| unreadable(deployment, error))?;
+        Ok((Self::load_with(files, deployment)?, edit))
     }
 
     /// Names and where they have values.

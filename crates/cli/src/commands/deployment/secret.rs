@@ -83,7 +83,6 @@ fn set(args: SetSecretArgs, context: &CommandContext) -> Result<CommandOutcome> 
     {
         return Err(manifest.unknown_environment(environment));
     }
-    let mut file = SecretFile::load_with(place.records.files(), &place.deployment.directory)?;
     let value = match &args.from_env {
         Some(variable) => Zeroizing::new(std::env::var(variable).map_err(|_| {
             let message = format!("the variable {variable} is not set");
@@ -91,6 +90,8 @@ fn set(args: SetSecretArgs, context: &CommandContext) -> Result<CommandOutcome> 
         })?),
         None => from_input(&args.name)?,
     };
+    let folder = &place.deployment.directory;
+    let (mut file, _edit) = SecretFile::edit_with(place.records.files(), folder)?;
     let keyring = Keyring::new(EnvironmentVariables::process());
     let scope = SecretScope::from(args.environment);
     file.set(
@@ -106,7 +107,8 @@ fn set(args: SetSecretArgs, context: &CommandContext) -> Result<CommandOutcome> 
 
 fn remove(args: RemoveSecretArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, false, context)?;
-    let mut file = SecretFile::load_with(place.records.files(), &place.deployment.directory)?;
+    let folder = &place.deployment.directory;
+    let (mut file, _edit) = SecretFile::edit_with(place.records.files(), folder)?;
     file.remove(&args.name, args.environment.map(SecretScope::In))?;
     file.save()?;
     report("removed", args.name, args.environment, &file, context)

@@ -8,6 +8,7 @@ mod set;
 
 use clap::Subcommand;
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::{FolderEdit, unreadable};
 use nimbus_engine_backend::project::{
     ConfigKey, ConfigMap, ConfigValue, Project, StackSettings, parse_key,
 };
@@ -58,7 +59,7 @@ pub(crate) fn save_assignments(
     if context.assignments.is_empty() {
         return Ok(());
     }
-    let mut opened = OpenedStackConfig::in_sandbox(location, sandbox, context)?;
+    let (mut opened, _edit) = OpenedStackConfig::edit_in_sandbox(location, sandbox, context)?;
     for assignment in &context.assignments {
         let (key, value) = assignment.split_once('=').unwrap_or((assignment, ""));
         let (key, path) = parse_key(key, &opened.project.name, false)?;
@@ -80,6 +81,23 @@ impl OpenedStackConfig {
     fn new(location: &LocationArgs, context: &CommandContext) -> Result<Self> {
         let sandbox = sandbox_settings(context)?;
         Self::in_sandbox(location, sandbox.as_ref(), context)
+    }
+
+    /// The same to change it: nobody else does until the second value is dropped.
+    fn edit(location: &LocationArgs, context: &CommandContext) -> Result<(Self, FolderEdit)> {
+        let sandbox = sandbox_settings(context)?;
+        Self::edit_in_sandbox(location, sandbox.as_ref(), context)
+    }
+
+    fn edit_in_sandbox(
+        location: &LocationArgs,
+        sandbox: Option<&SandboxSettings>,
+        context: &CommandContext,
+    ) -> Result<(Self, FolderEdit)> {
+        let (project, _) = find_project(&location.location(context)?.directory, sandbox)?;
+        let folder = project.directory();
+        let edit = FolderEdit::begin(folder).map_err(|error| unreadable(folder, error))?;
+        Ok((Self::in_sandbox(location, sandbox, context)?, edit))
     }
 
     /// With the settings of the sandbox: a stranger's project does not say which file is read or written.

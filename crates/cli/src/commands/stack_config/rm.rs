@@ -27,7 +27,7 @@ pub(crate) async fn run(
     args: StackConfigRmArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let mut opened = OpenedStackConfig::new(&args.location, context)?;
+    let (mut opened, _edit) = OpenedStackConfig::edit(&args.location, context)?;
     let (key, path) = parse_key(&args.key, &opened.project.name, args.path)?;
     if opened.settings.config.get(&key, &path).is_none() {
         return Err(not_set(&args.key, &opened.stack));

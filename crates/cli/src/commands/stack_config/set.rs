@@ -43,12 +43,17 @@ pub(crate) async fn run(
     args: StackConfigSetArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let mut opened = OpenedStackConfig::new(&args.location, context)?;
-    let (key, path) = parse_key(&args.key, &opened.project.name, args.path)?;
     let value = match args.value {
         Some(value) => Zeroizing::new(value),
-        None => from_input(&args.key)?,
+        None => {
+            // A mistake in the place or the key is said before anybody is asked for the value.
+            let opened = OpenedStackConfig::new(&args.location, context)?;
+            parse_key(&args.key, &opened.project.name, args.path)?;
+            from_input(&args.key)?
+        }
     };
+    let (mut opened, _edit) = OpenedStackConfig::edit(&args.location, context)?;
+    let (key, path) = parse_key(&args.key, &opened.project.name, args.path)?;
     if args.secret {
         opened
             .settings
