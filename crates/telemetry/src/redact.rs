@@ -1,7 +1,7 @@
 //! Secrets removed by value.
 //!
 //! A secret is recognised wherever it turns up, not where it is expected: as it is, escaped as in
-//! JSON, percent-encoded, in hexadecimal, and in base64 at any alignment, which is how passwords
+//! JSON and as Node.js and Python show texts in objects, percent-encoded, in hexadecimal, and in base64 at any alignment, which is how passwords
 //! hide in `Authorization` headers and Kubernetes secrets. Texts shorter than
 //! [`SHORTEST`] are not registered: removing every `a` would tell more than it hides.
 
@@ -186,6 +186,7 @@ fn add_encodings(patterns: &mut BTreeSet<String>, secret: &str) {
         // Text that was formatted for debugging is escaped once more on its way into a JSON line.
         patterns.insert(json_escaped(&escaped));
         patterns.insert(escaped);
+        add_literals(patterns, text);
         patterns.insert(percent_encoded(text));
         add_hexadecimal(patterns, text);
         add_base64(patterns, text);
@@ -195,8 +196,42 @@ fn add_encodings(patterns: &mut BTreeSet<String>, secret: &str) {
             .lines()
             .map(str::trim)
             .filter(|line| line.len() >= SHORTEST_LINE);
-        patterns.extend(lines.map(str::to_owned));
+        for line in lines {
+            patterns.insert(line.to_owned());
+            add_literals(patterns, line);
+        }
     }
+}
+
+/// As runtimes show a text inside of something else (`console.log` of an object, `repr`): they choose a quote that the
+/// text does not have if there is one, and escape that quote, backslashes and characters that cannot be seen.
+fn add_literals(patterns: &mut BTreeSet<String>, text: &str) {
+    for quote in [None, Some('\''), Some('"'), Some('`')] {
+        for capital in [false, true] {
+            let literal = literal(text, quote, capital);
+            patterns.insert(json_escaped(&literal));
+            patterns.insert(literal);
+        }
+    }
+}
+
+fn literal(text: &str, quote: Option<char>, capital: bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => escaped.push_str("\\\\"),
+            '\n' => escaped.push_str("\\n"),
+            '\r' => escaped.push_str("\\r"),
+            '\t' => escaped.push_str("\\t"),
+            c if Some(c) == quote => escaped.extend(['\\', c]),
+            c if c.is_ascii_control() && capital => {
+                escaped.push_str(&format!("\\x{:02X}", u32::from(c)));
+            }
+            c if c.is_ascii_control() => escaped.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 fn json_escaped(text: &str) -> String {
@@ -275,6 +310,28 @@ mod tests {
             for tell in ["hunter", "Zq/", "Zq%2F"] {
                 assert!(!clean.contains(tell), "{text} -> {clean}");
             }
+        }
+    }
+
+    /// What `console.log({a: secret})` and `repr(secret)` print.
+    #[test]
+    fn a_secret_is_removed_as_runtimes_quote_it() {
+        let known = knowing(&[
+            "p4\"ss\\word-LEAKME2",
+            "it's \"a\\b\" LEAKME3",
+            "x\u{1b}LEAKME4",
+        ]);
+        for text in [
+            r#"{ b: 'p4"ss\\word-LEAKME2' }"#,
+            r#"{ b: `it's "a\\b" LEAKME3` }"#,
+            r#"'it\'s "a\\b" LEAKME3'"#,
+            r"'x\x1bLEAKME4'",
+            r"'x\x1BLEAKME4'",
+        ] {
+            let clean = known.redact(text);
+            assert!(!clean.contains("LEAKME"), "{text} -> {clean}");
+            let line = serde_json::json!({ "message": text }).to_string();
+            assert!(!known.redact(&line).contains("LEAKME"), "{line}");
         }
     }
 
