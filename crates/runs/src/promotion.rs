@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::gate::{GateEvidence, GateItem, GateItemStatus};
-use nimbus_orchestrator::{Manifest, RunAction, RunEvent, RunResult, progress_of};
+use nimbus_orchestrator::{Manifest, RunAction, RunEvent, RunResult, UnitState, progress_of};
 
 use crate::context::RunContext;
 use crate::ports::{GateSignature, GateStore, RunClock, RunStore};
@@ -19,6 +19,39 @@ pub struct LastChange {
     /// RFC 3339.
     pub started: String,
     pub events: Vec<RunEvent>,
+}
+
+/// Looks for it among runs, newest first. A deploy that skipped every stack left what people have said of the
+/// environment as true as it was; only its checks are newer.
+#[derive(Debug, Default)]
+pub struct LastChangeSearch {
+    found: Option<LastChange>,
+}
+
+impl LastChangeSearch {
+    /// Takes the next older run. Whether one before it has to be looked at too.
+    pub fn take(&mut self, mut older: LastChange) -> bool {
+        let goes_on = changed_nothing(&older);
+        if let Some(newer) = self.found.take() {
+            let checks = newer.events.into_iter();
+            let checks = checks.filter(|event| matches!(event, RunEvent::Check { .. }));
+            older.events.extend(checks);
+        }
+        self.found = Some(older);
+        goes_on
+    }
+
+    pub fn found(self) -> Option<LastChange> {
+        self.found
+    }
+}
+
+fn changed_nothing(run: &LastChange) -> bool {
+    let progress = progress_of(&run.events);
+    let mut units = progress.earlier.units.iter();
+    run.action == RunAction::Deploy
+        && progress.result == Some(RunResult::Succeeded)
+        && units.all(|(_, state)| *state == UnitState::Skipped)
 }
 
 /// What is known of the gates of a deployment: from its runs, from people and from the clock.
@@ -41,14 +74,18 @@ impl PromotionGates<'_> {
         environment: EnvironmentName,
     ) -> Result<Vec<GateItemStatus>> {
         let runs = self.runs.of_environment(environment).await?;
-        let last = match runs.into_iter().find(counts) {
-            Some(run) => Some(LastChange {
+        let mut search = LastChangeSearch::default();
+        for run in runs.into_iter().filter(counts) {
+            let older = LastChange {
                 action: run.request.action,
                 events: self.runs.events(run.run).await?,
                 started: run.started,
-            }),
-            None => None,
-        };
+            };
+            if !search.take(older) {
+                break;
+            }
+        }
+        let last = search.found();
         let signatures = self.gates.signatures(environment).await?;
         let now = self.clock.now();
         Ok(gate_status(
@@ -246,4 +283,66 @@ async fn open_items(context: &RunContext, before: EnvironmentName) -> Result<Vec
     let mut items = promotion.status(&context.manifest, before).await?;
     items.retain(|status| !status.done);
     Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use nimbus_orchestrator::{CheckStatus, RunStatus};
+
+    use super::*;
+
+    fn run(started: &str, states: &[&str], check: Option<CheckStatus>) -> LastChange {
+        let at = started.to_owned();
+        let id = "R0001".parse().unwrap();
+        let units = states.iter().enumerate().map(|(number, status)| {
+            serde_json::from_value(serde_json::json!({
+                "event": "unit", "at": at, "unit": format!("u{number}"), "status": status
+            }))
+            .unwrap()
+        });
+        let ended = RunEvent::Run {
+            at: at.clone(),
+            run: id,
+            status: RunStatus::Ended,
+            result: Some(RunResult::Succeeded),
+            message: None,
+            trigger: None,
+            version: None,
+            warnings: Vec::new(),
+        };
+        let check = check.map(|status| RunEvent::Check {
+            at: at.clone(),
+            check: "smoke-tests".to_owned(),
+            status,
+            message: None,
+            seconds: None,
+        });
+        LastChange {
+            action: RunAction::Deploy,
+            started: at.clone(),
+            events: units.chain(check).chain([ended]).collect(),
+        }
+    }
+
+    #[test]
+    fn a_deploy_that_skipped_everything_is_no_change() {
+        let mut search = LastChangeSearch::default();
+        let nightly = run(
+            "2026-01-03T00:00:00Z",
+            &["skipped", "skipped"],
+            Some(CheckStatus::Passed),
+        );
+        assert!(search.take(nightly));
+        assert!(!search.take(run("2026-01-01T00:00:00Z", &["succeeded", "skipped"], None)));
+        let found = search.found().unwrap();
+        assert_eq!(found.started, "2026-01-01T00:00:00Z");
+        let progress = progress_of(&found.events);
+        assert_eq!(progress.ended_at.as_deref(), Some("2026-01-01T00:00:00Z"));
+        assert_eq!(progress.checks["smoke-tests"], CheckStatus::Passed);
+        // Where nothing ever changed, as after an adoption, the first deploy is what there is.
+        let mut search = LastChangeSearch::default();
+        assert!(search.take(run("2026-01-02T00:00:00Z", &["skipped"], None)));
+        assert!(search.take(run("2026-01-01T00:00:00Z", &["skipped"], None)));
+        assert_eq!(search.found().unwrap().started, "2026-01-01T00:00:00Z");
+    }
 }

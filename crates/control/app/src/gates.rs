@@ -12,7 +12,9 @@ use nimbus_core::{EnvironmentName, Error, ErrorCode, TenantId};
 use nimbus_orchestrator::gate::GateItemStatus;
 use nimbus_orchestrator::{Manifest, RunAction, RunEvent};
 use nimbus_runs::ports::GateSignature;
-use nimbus_runs::{LastChange, changes_environment, gate_status, require_signable};
+use nimbus_runs::{
+    LastChange, LastChangeSearch, changes_environment, gate_status, require_signable,
+};
 use serde::Deserialize as _;
 use serde_json::json;
 
@@ -192,19 +194,22 @@ async fn last_change(tx: &mut TenantTx, of: &EnvironmentKey) -> Result<Option<La
         .runs_begun(&of.deployment, &of.environment, of.rehearsal)
         .await?;
     let action = |run: &StoredRun| run.action.parse::<RunAction>().ok();
-    let changing = |run: &StoredRun| action(run).is_some_and(changes_environment);
-    let Some(run) = runs.into_iter().find(changing) else {
-        return Ok(None);
-    };
-    let Some(action) = action(&run) else {
-        return Ok(None);
-    };
-    let started: jiff::Timestamp = run.began_at.unwrap_or(run.queued_at).into();
-    Ok(Some(LastChange {
-        action,
-        started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        events: events(tx, &run).await?,
-    }))
+    let mut search = LastChangeSearch::default();
+    for run in runs {
+        let Some(action) = action(&run).filter(|action| changes_environment(*action)) else {
+            continue;
+        };
+        let started: jiff::Timestamp = run.began_at.unwrap_or(run.queued_at).into();
+        let older = LastChange {
+            action,
+            started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            events: events(tx, &run).await?,
+        };
+        if !search.take(older) {
+            break;
+        }
+    }
+    Ok(search.found())
 }
 
 async fn events(tx: &mut TenantTx, run: &StoredRun) -> Result<Vec<RunEvent>> {
