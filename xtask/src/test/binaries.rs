@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn complaints_with_a_place_count() {
-        let said = r#"{"reason":"compiler-message","message":{"rendered":"","spans":[{"line_start":1}]}}"#;
+        let said =
+            r#"{"reason":"compiler-message","message":{"rendered":"","spans":[{"line_start":1}]}}"#;
         let total = r#"{"reason":"compiler-message","message":{"rendered":"","spans":[]}}"#;
         assert_eq!(read(&[said, total, said]).complaints, 2);
     }
