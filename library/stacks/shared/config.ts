@@ -42,6 +42,27 @@ const ZONE = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$/;
 const LABEL = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/;
 const DEPLOYMENT_ID = /^D[0-9A-Z]{1,15}$/;
 
+/**
+ * What a preview gives for a value that nobody knows before something else is deployed. It stands in place of the whole
+ * value, whatever its type, and becomes unknown again in the properties of a resource.
+ */
+const UNKNOWN: string = pulumi.runtime.unknownValue;
+
+function isUnknown(text: string): boolean {
+  return text === UNKNOWN;
+}
+
+/** Names are not known either: there are none to list, and each that is asked for has an unknown value. */
+function unknownMap(): Record<string, string> {
+  return new Proxy<Record<string, string>>(
+    {},
+    {
+      get: (_, name) => (typeof name === "string" ? UNKNOWN : undefined),
+      has: (_, name) => typeof name === "string",
+    },
+  );
+}
+
 export class ConfigReader {
   private readonly config: pulumi.Config;
   private readonly problems: string[] = [];
@@ -56,7 +77,7 @@ export class ConfigReader {
       this.missing(key, rule.example ?? "some text");
       return "";
     }
-    if (rule.pattern && !rule.pattern.test(value)) {
+    if (rule.pattern && !isUnknown(value) && !rule.pattern.test(value)) {
       this.wrong(key, value, `must look like ${rule.example ?? String(rule.pattern)}`);
     }
     return value;
@@ -116,6 +137,9 @@ export class ConfigReader {
       }
       return [...(rule.default ?? [])];
     }
+    if (isUnknown(text)) {
+      return check(UNKNOWN) ? Array<T>(Math.max(rule.min ?? 0, 1)).fill(UNKNOWN) : [];
+    }
     const value = parse(text);
     if (!Array.isArray(value) || !value.every(check)) {
       this.wrong(key, text, `must be a list of ${rule.of}`);
@@ -136,6 +160,9 @@ export class ConfigReader {
         this.missing(key, "an object of texts");
       }
       return { ...fallback };
+    }
+    if (isUnknown(text)) {
+      return unknownMap();
     }
     const value = parse(text);
     if (!isRecord(value) || !Object.values(value).every(isText)) {

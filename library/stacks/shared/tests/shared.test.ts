@@ -123,6 +123,17 @@ describe("configuration", () => {
     expect(reader.finish("done")).toBe("done");
   });
 
+  it("that nobody knows yet is no mistake, whatever its type", () => {
+    const unknown = pulumi.runtime.unknownValue;
+    pulumi.runtime.setAllConfig({ "demo:vpc": unknown, "demo:nets": unknown, "demo:arns": unknown });
+    const reader = new ConfigReader("demo");
+    expect(reader.id("vpc", "vpc-")).toBe(unknown);
+    expect(reader.texts("nets", { min: 2 })).toEqual([unknown, unknown]);
+    const arns = reader.textMap("arns");
+    expect([arns["any"], Object.keys(arns), "any" in arns]).toEqual([unknown, [], true]);
+    expect(reader.finish("done")).toBe("done");
+  });
+
   it("reports everything that is wrong, together, as an error that engines know", () => {
     const reader = new ConfigReader("demo");
     reader.text("name");
