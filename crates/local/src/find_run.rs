@@ -101,7 +101,7 @@ async fn by_number(workspace: &Workspace, run: RunId, rehearsal: bool) -> Result
                 ""
             };
             Err(Error::new(ErrorCode::USAGE, message).with_help(format!(
-                "say which: nimbus resume {id} --run {run}{rehearse}"
+                "name the deployment in the same command: {id} --run {run}{rehearse}"
             )))
         }
     }
