@@ -112,6 +112,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "zone",
             "approve",
             "notification",
+            "webhook",
             "resolver",
             "ipam",
             "naming",

@@ -25,10 +25,10 @@ pub use reference::reference_page;
 pub use schema::json_schema;
 pub use setting::{Setting, SettingEntry, SettingOrigin};
 pub use settings::{
-    App, Audit, Auth, Database, Engine, Logging, ObjectStore, RateLimiting, Server, Settings,
-    Telemetry, Tenancy, Valkey,
+    App, Audit, Auth, Database, EmailNotifications, Engine, Logging, MailServer, ObjectStore,
+    RateLimiting, Server, Settings, Telemetry, Tenancy, Valkey, WebhookNotifications,
 };
 pub use types::{
-    AddressList, Endpoint, Folders, Isolation, LogFormat, LogLevel, NameList, PluginInstallation,
-    Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
+    AddressList, Endpoint, Folders, Isolation, LogFormat, LogLevel, MailProtection, NameList,
+    PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
 };

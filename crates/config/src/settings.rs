@@ -7,8 +7,8 @@
 
 use crate::setting::{Descriptor, Setting, SettingOrigin, SettingSlot};
 use crate::types::{
-    AddressList, Endpoint, Folders, Isolation, LogFormat, LogLevel, NameList, PluginInstallation,
-    Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
+    AddressList, Endpoint, Folders, Isolation, LogFormat, LogLevel, MailProtection, NameList,
+    PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
 };
 use crate::value::SettingValue as _;
 
@@ -118,6 +118,46 @@ settings! {
         access_key: Option<Secret> = None, "NIMBUS_S3_ACCESS_KEY";
         /// Secret key.
         secret_key: Option<Secret> = None, "NIMBUS_S3_SECRET_KEY";
+    }
+
+    /// The relay that takes mail.
+    smtp: MailServer at "smtp" {
+        /// Host. Without one no mail is sent.
+        host: Option<String> = None, "NIMBUS_SMTP_HOST";
+        /// Port.
+        port: u16 = 587, "NIMBUS_SMTP_PORT";
+        /// User, if the relay asks for one.
+        user: Option<String> = None, "NIMBUS_SMTP_USER";
+        /// Password of the user.
+        password: Option<Secret> = None, "NIMBUS_SMTP_PASSWORD";
+        /// Whom mail is from, such as `Nimbus <nimbus@example.com>`. Needed with a host.
+        from: Option<String> = None, "NIMBUS_SMTP_FROM";
+        /// How the connection is protected: `starttls`, `tls` from the first byte, or `none` for a relay on the same
+        /// machine.
+        encryption: MailProtection = MailProtection::StartTls, "NIMBUS_SMTP_ENCRYPTION";
+        /// File with authorities that sign the relay's certificate, besides those of the system.
+        authorities: Option<String> = None, "NIMBUS_SMTP_AUTHORITIES";
+    }
+
+    /// Notifications by mail.
+    email: EmailNotifications at "notifications.email" {
+        /// Whether they are sent, where there is a relay.
+        enabled: bool = true, "NIMBUS_NOTIFICATIONS_EMAIL_ENABLED";
+    }
+
+    /// Notifications by webhook.
+    webhooks: WebhookNotifications at "notifications.webhooks" {
+        /// Whether any is called.
+        enabled: bool = true, "NIMBUS_NOTIFICATIONS_WEBHOOKS_ENABLED";
+        /// Longest time of a call, in seconds.
+        timeout: u32 = 30, "NIMBUS_NOTIFICATIONS_WEBHOOKS_TIMEOUT";
+        /// Networks that are called although they are not public, separated by commas. Where clouds keep credentials is
+        /// never called.
+        networks: Option<String> = None, "NIMBUS_NOTIFICATIONS_WEBHOOKS_NETWORKS";
+        /// Ports that are called besides 80 and 443, separated by commas.
+        ports: Option<String> = None, "NIMBUS_NOTIFICATIONS_WEBHOOKS_PORTS";
+        /// Call addresses without encryption too.
+        plain: bool = false, "NIMBUS_NOTIFICATIONS_WEBHOOKS_PLAIN";
     }
 
     /// Sign-in.

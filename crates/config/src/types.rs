@@ -77,6 +77,16 @@ choices! {
         Shared = "shared",
     }
 
+    /// How the way to the mail relay is protected.
+    MailProtection {
+        /// Begins in the clear and goes on encrypted, or not at all.
+        StartTls = "starttls",
+        /// From the first byte.
+        Tls = "tls",
+        /// Never.
+        None = "none",
+    }
+
     /// Whether programs run in a sandbox.
     SandboxMode {
         /// As their user, among everything else.

@@ -14,29 +14,13 @@ pub(crate) static UNUSED: &[(&str, &str)] = &[
     ("temporal.port", "NIMBUS_TEMPORAL_PORT"),
     ("temporal.namespace", "NIMBUS_TEMPORAL_NAMESPACE"),
     ("temporal.task_queue", "NIMBUS_TEMPORAL_TASK_QUEUE"),
-    ("smtp.host", "NIMBUS_SMTP_HOST"),
-    ("smtp.port", "NIMBUS_SMTP_PORT"),
-    ("smtp.user", "NIMBUS_SMTP_USER"),
-    ("smtp.password", "NIMBUS_SMTP_PASSWORD"),
     (
         "drift_detection.default_schedule",
         "NIMBUS_DRIFT_DETECTION_DEFAULT_SCHEDULE",
     ),
     (
-        "notifications.email.enabled",
-        "NIMBUS_NOTIFICATIONS_EMAIL_ENABLED",
-    ),
-    (
         "notifications.email.provider",
         "NIMBUS_NOTIFICATIONS_EMAIL_PROVIDER",
-    ),
-    (
-        "notifications.webhooks.enabled",
-        "NIMBUS_NOTIFICATIONS_WEBHOOKS_ENABLED",
-    ),
-    (
-        "notifications.webhooks.timeout",
-        "NIMBUS_NOTIFICATIONS_WEBHOOKS_TIMEOUT",
     ),
 ];
 
@@ -65,10 +49,10 @@ mod tests {
 
     #[test]
     fn a_section_without_settings_is_unused_and_one_that_looks_alike_is_not() {
-        for path in ["smtp", "smtp.host", "notifications", "notifications.email"] {
+        for path in ["temporal", "temporal.host", "notifications.email.provider"] {
             assert!(is_unused_key(path), "{path}");
         }
-        for path in ["smtp.hosts", "smt", "notifications.sms", "logging"] {
+        for path in ["temporal.hosts", "tempo", "notifications.sms", "logging"] {
             assert!(!is_unused_key(path), "{path}");
         }
     }

@@ -214,6 +214,40 @@ fn every_named_setting_exists_with_its_default() {
         ),
         ("NIMBUS_S3_ACCESS_KEY", ("s3.access_key", json!(null))),
         ("NIMBUS_S3_SECRET_KEY", ("s3.secret_key", json!(null))),
+        ("NIMBUS_SMTP_HOST", ("smtp.host", json!(null))),
+        ("NIMBUS_SMTP_PORT", ("smtp.port", json!(587))),
+        ("NIMBUS_SMTP_USER", ("smtp.user", json!(null))),
+        ("NIMBUS_SMTP_PASSWORD", ("smtp.password", json!(null))),
+        ("NIMBUS_SMTP_FROM", ("smtp.from", json!(null))),
+        (
+            "NIMBUS_SMTP_ENCRYPTION",
+            ("smtp.encryption", json!("starttls")),
+        ),
+        ("NIMBUS_SMTP_AUTHORITIES", ("smtp.authorities", json!(null))),
+        (
+            "NIMBUS_NOTIFICATIONS_EMAIL_ENABLED",
+            ("notifications.email.enabled", json!(true)),
+        ),
+        (
+            "NIMBUS_NOTIFICATIONS_WEBHOOKS_ENABLED",
+            ("notifications.webhooks.enabled", json!(true)),
+        ),
+        (
+            "NIMBUS_NOTIFICATIONS_WEBHOOKS_TIMEOUT",
+            ("notifications.webhooks.timeout", json!(30)),
+        ),
+        (
+            "NIMBUS_NOTIFICATIONS_WEBHOOKS_NETWORKS",
+            ("notifications.webhooks.networks", json!(null)),
+        ),
+        (
+            "NIMBUS_NOTIFICATIONS_WEBHOOKS_PORTS",
+            ("notifications.webhooks.ports", json!(null)),
+        ),
+        (
+            "NIMBUS_NOTIFICATIONS_WEBHOOKS_PLAIN",
+            ("notifications.webhooks.plain", json!(false)),
+        ),
         ("NIMBUS_JWT_SECRET", ("auth.jwt_secret", json!(null))),
         (
             "NIMBUS_JWT_PREVIOUS_SECRET",
@@ -372,6 +406,7 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
                 "logging.level" => ("trace", json!("TRACE")),
                 "logging.format" => ("plain", json!("plain")),
                 "tenancy.isolation" => ("shared", json!("shared")),
+                "smtp.encryption" => ("TLS", json!("tls")),
                 "engine.sandbox" => ("strict", json!("strict")),
                 "engine.sandbox_roots" => ("/srv/shared", json!("/srv/shared")),
                 "engine.sandbox_network" => ("full", json!("full")),
@@ -566,11 +601,11 @@ fn a_misspelled_variable_is_noticed_with_the_nearest_name() {
 #[test]
 fn a_variable_that_nothing_reads_is_noticed_and_not_called_unknown() {
     let case = Case::new()
-        .env("NIMBUS_SMTP_HOST", "mail.example")
+        .env("NIMBUS_S3_BUCKET", "states")
         .env("NIMBUS_DEBUG", "")
         .env("NIMBUS_ENV", "development");
     let loaded = case.load().unwrap();
-    assert_eq!(loaded.unused_variables, ["NIMBUS_ENV", "NIMBUS_SMTP_HOST"]);
+    assert_eq!(loaded.unused_variables, ["NIMBUS_ENV", "NIMBUS_S3_BUCKET"]);
     assert!(loaded.unknown_variables.is_empty());
 }
 

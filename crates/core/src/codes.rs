@@ -7,7 +7,7 @@
 //! plugins; 0400–0499 programs and their launchers; 0500–0599 deployments; 0600–0699 operations;
 //! 0700–0799 orchestration; 0800–0849 database, tenancy and server;
 //! 0850–0899 identity, authorisation, audit and secrets; 0900–0919 durable workflows;
-//! 0940–0949 calls to other servers; 0950–0959 live events; 0970–0989 catalog, rules, landing zones;
+//! 0940–0949 calls to other servers; 0950–0959 live events; 0960–0969 deliveries; 0970–0989 catalog, rules, landing zones;
 //! 0990–1009 resolvers.
 
 use std::fmt;
@@ -323,6 +323,11 @@ codes! {
     VALKEY_AWAY = 951, Unavailable, retry, "Valkey is not reached";
     TOO_MANY_ROOMS = 952, Invalid, final, "A connection listens to too many rooms";
     EVENTS_LEFT_OUT = 953, Conflict, final, "Events were left out for somebody who is too far behind";
+
+    // Notifications that leave the application.
+    WEBHOOKS_EXHAUSTED = 960, Refused, final, "The tenant has as many webhooks as it may have";
+    DELIVERY_UNDER_WAY = 961, Conflict, final, "The delivery is under way";
+    DELIVERY_WITHOUT_RECEIVER = 962, Conflict, final, "There is nobody to deliver this to";
 
     // The catalog, rules about it and landing zones.
     COMPONENT_INVALID = 970, Invalid, final, "A component cannot be used as it is written";

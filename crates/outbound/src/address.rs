@@ -64,6 +64,21 @@ pub struct AddressRules {
 }
 
 impl AddressRules {
+    /// Whether what is written may be called, for whoever gives an address long before it is. What its name stands for is
+    /// found out each time.
+    ///
+    /// # Errors
+    ///
+    /// When it is no address, or one that is never called.
+    pub fn check_text(&self, text: &str) -> Result<Url, OutboundError> {
+        let url = Url::parse(text).map_err(|_| {
+            let text: String = text.chars().take(200).collect();
+            OutboundError::NotAnAddress(text)
+        })?;
+        self.check(&url)?;
+        Ok(url)
+    }
+
     /// Whether what is written in an address may be called; what its name stands for is checked when it is resolved.
     pub(crate) fn check(&self, url: &Url) -> Result<(), OutboundError> {
         match (url.scheme(), self.plain) {

@@ -119,6 +119,19 @@ impl OutboundClient {
         })
     }
 
+    /// Makes a call and reads nothing but the number of its answer, whatever follows it. A redirect is an answer.
+    ///
+    /// # Errors
+    ///
+    /// When the address is not called, or does not answer within the limits.
+    pub async fn status(&self, call: OutboundCall) -> Result<StatusCode, OutboundError> {
+        let url = self.rules.check_text(&call.url)?;
+        match tokio::time::timeout(self.limits.time, self.send(&url, &call)).await {
+            Ok(response) => Ok(response?.status()),
+            Err(_) => Err(OutboundError::Late(place(&url))),
+        }
+    }
+
     /// Makes a call and reads its answer.
     ///
     /// # Errors

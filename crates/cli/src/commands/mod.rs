@@ -282,8 +282,10 @@ pub(crate) enum NimbusCommand {
     Zone(admin::zone::ZoneCommand),
     /// List runs that wait for approval, and decide on them
     Approve(admin::approve::ApproveArgs),
-    /// List what a server told you in person, and note what you have read
+    /// List what a server told you in person, note what you have read, and choose what you are told
     Notification(admin::notification::NotificationArgs),
+    /// Send a tenant's notifications to other systems, and look at what was sent
+    Webhook(admin::webhook::WebhookArgs),
     /// Explain an error code
     Explain(explain::ExplainArgs),
     /// Print a completion script for a shell
@@ -441,6 +443,7 @@ impl NimbusCommand {
             Self::Zone(command) => Box::pin(admin::zone::run(command, context)).await,
             Self::Approve(args) => Box::pin(admin::approve::run(args, context)).await,
             Self::Notification(args) => admin::notification::run(args, context).await,
+            Self::Webhook(args) => admin::webhook::run(args, context).await,
             Self::Explain(args) => explain::run(args, context).await,
             Self::Completions(args) => completions::run(args, context).await,
             Self::Man(args) => man::run(args, context).await,

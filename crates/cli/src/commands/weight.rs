@@ -62,6 +62,7 @@ impl NimbusCommand {
             | Self::Zone(_)
             | Self::Approve(_)
             | Self::Notification(_)
+            | Self::Webhook(_)
             | Self::Explain(_)
             | Self::StackConfig(_)
             | Self::New(_)

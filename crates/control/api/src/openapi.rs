@@ -107,6 +107,7 @@ const MAKING: &[Operation] = &[
     operation::CREATE_USER,
     operation::CREATE_GROUP,
     operation::CREATE_KEY,
+    operation::CREATE_WEBHOOK,
     operation::CREATE_ROLE,
     operation::ASSIGN_ROLE,
     operation::CREATE_DEPLOYMENT,

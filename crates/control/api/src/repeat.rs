@@ -40,6 +40,13 @@ const WITHOUT: &[Operation] = &[
     operation::STORE_CONTENTS,
 ];
 
+/// Their answers have a secret, which is not kept.
+const SHOWN_ONCE: &[Operation] = &[
+    operation::CREATE_KEY,
+    operation::CREATE_WEBHOOK,
+    operation::ROTATE_WEBHOOK,
+];
+
 fn is_in(operation: Operation, list: &[Operation]) -> bool {
     list.iter().any(|other| other.id == operation.id)
 }
@@ -118,7 +125,7 @@ async fn kept(operation: Operation, response: Response) -> (Response, Option<Kep
     let bytes = axum::body::to_bytes(body, MOST_ANSWER_BYTES)
         .await
         .unwrap_or_default();
-    let shown_once = operation.id == operation::CREATE_KEY.id;
+    let shown_once = is_in(operation, SHOWN_ONCE);
     let answer = KeptAnswer {
         status: parts.status.as_u16(),
         body: (!shown_once).then(|| serde_json::from_slice(&bytes).unwrap_or_default()),

@@ -195,6 +195,39 @@ pub(crate) const SUMMARIES: &[(&str, &str)] = &[
         "Note that one has read a notification",
     ),
     ("notifications.read_all", "Note that one has read them all"),
+    (
+        "notifications.preferences.get",
+        "Show what one wants to be told and how",
+    ),
+    (
+        "notifications.preferences.set",
+        "Choose what one wants to be told and how",
+    ),
+    ("webhooks.list", "List receivers of notifications"),
+    (
+        "webhooks.create",
+        "Make a webhook; its secret is shown this once",
+    ),
+    ("webhooks.update", "Replace what is set about a webhook"),
+    ("webhooks.delete", "Delete a webhook"),
+    (
+        "webhooks.rotate",
+        "Give a webhook a new secret, which is shown this once",
+    ),
+    ("webhooks.test", "Send a webhook something to try it with"),
+    (
+        "webhooks.resend",
+        "Send every dead letter of a webhook again",
+    ),
+    (
+        "deliveries.list",
+        "List what was sent outside of the application",
+    ),
+    (
+        "deliveries.get",
+        "Show something that was sent and every time that it was tried",
+    ),
+    ("deliveries.resend", "Send something again"),
     ("stacks.list", "List programs"),
     ("stacks.register", "Store a program"),
     ("stacks.get", "Show a program"),

@@ -14,6 +14,7 @@ use nimbus_control_auth::operation::Operation;
 use nimbus_control_auth::password::{Cost, Hasher};
 use nimbus_control_auth::refresh::RefreshTokens;
 use nimbus_control_auth::token::AccessTokens;
+use nimbus_control_delivery::{MailRelay, Mailer, WebhookSender, WebhookSettings};
 use nimbus_control_store::{Store, TenantTx};
 use nimbus_control_vault::KeyRing;
 use nimbus_core::{Error, ErrorCode, ErrorKind};
@@ -56,6 +57,11 @@ pub struct AppSettings {
     pub archive: Option<ArchiveAddress>,
     /// How long entries stay in the database, unless a tenant says otherwise.
     pub audit_retention: jiff::SignedDuration,
+    pub webhooks: WebhookSettings,
+    /// Who takes mail; without one none is sent.
+    pub mail: Option<MailRelay>,
+    /// Where people reach the server, for mails.
+    pub public_url: Option<String>,
 }
 
 impl AppSettings {
@@ -69,6 +75,9 @@ impl AppSettings {
             tenant_grace: std::time::Duration::from_secs(30 * 24 * 3600),
             archive: None,
             audit_retention: jiff::SignedDuration::from_hours(365 * 24),
+            webhooks: WebhookSettings::default(),
+            mail: None,
+            public_url: None,
         }
     }
 }
@@ -107,6 +116,8 @@ pub(crate) struct AppInner {
     pub(crate) readings: Arc<Semaphore>,
     /// Programs that are read or wait for it.
     pub(crate) reading_queue: Arc<Semaphore>,
+    pub(crate) webhook_sender: OnceLock<WebhookSender>,
+    pub(crate) mailer: Option<Mailer>,
 }
 
 impl App {
@@ -115,6 +126,10 @@ impl App {
         keys.vault
             .check_complete(&store.outer_keys().await?)
             .map_err(|error| Error::from(error).with_help(COPY_KEYS))?;
+        let mailer = settings.mail.as_ref().map(Mailer::new).transpose()?;
+        if mailer.is_some() {
+            store.send_mail();
+        }
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let at_once = cores.saturating_sub(1).clamp(1, MOST_HASHING_AT_ONCE);
         let cost = settings.password_cost;
@@ -146,6 +161,8 @@ impl App {
                 orders: OnceLock::new(),
                 readings: Arc::new(Semaphore::new(MOST_READINGS_AT_ONCE)),
                 reading_queue: Arc::new(Semaphore::new(MOST_READINGS)),
+                webhook_sender: OnceLock::new(),
+                mailer,
                 store,
                 keys,
                 settings,

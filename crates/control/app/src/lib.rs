@@ -21,6 +21,8 @@ mod checkpoint;
 mod cloud_accounts;
 mod component_rows;
 mod components;
+mod deliveries;
+mod delivery_worker;
 mod deployments;
 mod drafts;
 mod environments;
@@ -36,6 +38,8 @@ mod keys;
 mod library;
 mod live;
 mod live_log;
+mod mail_text;
+mod notification_preferences;
 mod notifications;
 mod problem;
 mod recover;
@@ -60,6 +64,7 @@ mod topic_watchers;
 mod unit_states;
 mod users;
 mod versions;
+mod webhooks;
 mod wiring;
 mod workspace;
 mod zone_environments;
@@ -75,6 +80,8 @@ pub use cloud_accounts::CloudAccountInput;
 pub use component_rows::{
     ComponentInput, ComponentView, PublishInput, PublishedVersion, VersionDifference,
 };
+pub use deliveries::{describe_delivery, describe_delivery_detail};
+pub use delivery_worker::DeliveryWorker;
 pub use deployments::DeploymentInput;
 pub use environments::{DeploymentEnvironment, DeploymentOutline, outline};
 pub use failure::{Failure, FieldProblem, Result};
@@ -102,6 +109,7 @@ pub use system::SystemSource;
 pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
 pub use unit_states::UnitPlace;
 pub use users::{UserInput, UserPatch};
+pub use webhooks::{CreatedWebhook, describe_webhook};
 pub use zone_environments::ZoneEnvironmentInput;
 pub use zones::{PlacedComponent, ZoneInput, ZoneView};
 
@@ -111,12 +119,14 @@ pub use nimbus_catalog::{
 pub use nimbus_control_audit::{AuditEntry, ChainVerdict};
 pub use nimbus_control_auth::access::Decision;
 pub use nimbus_control_auth::{operation, permission};
+pub use nimbus_control_delivery::{MailEncryption, MailRelay, WebhookSettings};
 pub use nimbus_control_events::{EventTopic, FanOut, LiveCursor, LiveEvent};
 pub use nimbus_control_store::{
     AddressPool, ApiKey, ApprovalFilter, AuditFilter, CatalogImage, CloudAccount, ComponentFilter,
-    DeployedComponent, DeploymentFilter, EnvironmentTemplate, Group, HeldLease, LandingZone,
-    LeaseFilter, ListPage, PoolUsage, ResolverConfiguration, RoleAssignment, RowCursor, RunFilter,
-    SemanticCloud, SemanticMapping, SemanticType, Session, SetupStatus, StoredComponent,
-    StoredDeployment, StoredEvent, StoredNotification, StoredResolver, StoredRule, StoredRun,
-    StoredVersion, Tenant, TenantEnvironment, TenantFilter, Timestamp, User, ZoneRef,
+    DeliveryFilter, DeployedComponent, DeploymentFilter, EnvironmentTemplate, Group, HeldLease,
+    LandingZone, LeaseFilter, ListPage, PoolUsage, ResolverConfiguration, RoleAssignment,
+    RowCursor, RunFilter, SemanticCloud, SemanticMapping, SemanticType, Session, SetupStatus,
+    StoredComponent, StoredDelivery, StoredDeployment, StoredEvent, StoredNotification,
+    StoredResolver, StoredRule, StoredRun, StoredVersion, Tenant, TenantEnvironment, TenantFilter,
+    Timestamp, User, ZoneRef,
 };

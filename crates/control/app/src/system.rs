@@ -5,6 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_control_auth::operation;
+use nimbus_control_delivery::MailRelay;
 use nimbus_control_store::{DatabaseFigures, Isolation};
 use nimbus_control_wire::{DatabaseView, RunnersView, SystemCheck, SystemView};
 use nimbus_core::TenantId;
@@ -56,7 +57,7 @@ impl App {
             checks.extend(source.checks().await);
         }
         checks.push(clock_check(figures.time.into(), now));
-        checks.push(mail_check());
+        checks.push(mail_check(self.inner.settings.mail.as_ref()));
         Ok(SystemView {
             version: source.map_or_else(String::new, |source| source.version()),
             server_time: now.to_string(),
@@ -146,15 +147,29 @@ fn clock_check(database: Timestamp, here: Timestamp) -> SystemCheck {
     )
 }
 
-/// Nothing sends mail yet, and that is said rather than left out.
-fn mail_check() -> SystemCheck {
-    check(
-        "mail",
-        "Mail",
-        "warning",
-        "No mail is sent.".to_owned(),
-        Some("People get their first password and news of runs from somebody, not by mail."),
-    )
+/// Whether there is a relay for mail; nobody is asked whether it answers, for nobody is written to by looking.
+fn mail_check(relay: Option<&MailRelay>) -> SystemCheck {
+    match relay {
+        Some(relay) => check(
+            "mail",
+            "Mail",
+            "ok",
+            format!(
+                "Notifications are mailed through {}:{}.",
+                relay.host, relay.port
+            ),
+            None,
+        ),
+        None => check(
+            "mail",
+            "Mail",
+            "warning",
+            "No mail is sent.".to_owned(),
+            Some(
+                "Set smtp.host (NIMBUS_SMTP_HOST) and smtp.from; until then people are told in the application.",
+            ),
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -210,6 +210,20 @@ operations! {
     READ_NOTIFICATION = "notifications.read" POST "/api/v1/notifications/{notification}/read" SignIn;
     READ_NOTIFICATIONS = "notifications.read_all" POST "/api/v1/notifications/read-all" SignIn;
 
+    GET_PREFERENCES = "notifications.preferences.get" GET "/api/v1/notifications/preferences" SignIn;
+    SET_PREFERENCES = "notifications.preferences.set" PATCH "/api/v1/notifications/preferences" SignIn;
+
+    LIST_WEBHOOKS = "webhooks.list" GET "/api/v1/tenants/{tenant}/webhooks" Permission("notification:channel:manage");
+    CREATE_WEBHOOK = "webhooks.create" POST "/api/v1/tenants/{tenant}/webhooks" Permission("notification:channel:manage");
+    UPDATE_WEBHOOK = "webhooks.update" PUT "/api/v1/tenants/{tenant}/webhooks/{webhook}" Permission("notification:channel:manage");
+    DELETE_WEBHOOK = "webhooks.delete" DELETE "/api/v1/tenants/{tenant}/webhooks/{webhook}" Permission("notification:channel:manage");
+    ROTATE_WEBHOOK = "webhooks.rotate" POST "/api/v1/tenants/{tenant}/webhooks/{webhook}/rotate" Permission("notification:channel:manage");
+    TEST_WEBHOOK = "webhooks.test" POST "/api/v1/tenants/{tenant}/webhooks/{webhook}/test" Permission("notification:channel:manage");
+    RESEND_WEBHOOK = "webhooks.resend" POST "/api/v1/tenants/{tenant}/webhooks/{webhook}/resend" Permission("notification:channel:manage");
+    LIST_DELIVERIES = "deliveries.list" GET "/api/v1/tenants/{tenant}/deliveries" Permission("notification:channel:manage");
+    GET_DELIVERY = "deliveries.get" GET "/api/v1/tenants/{tenant}/deliveries/{delivery}" Permission("notification:channel:manage");
+    RESEND_DELIVERY = "deliveries.resend" POST "/api/v1/tenants/{tenant}/deliveries/{delivery}/resend" Permission("notification:channel:manage");
+
     LIST_STACKS = "stacks.list" GET "/api/v1/stacks" Permission("component:definition:read");
     REGISTER_STACK = "stacks.register" POST "/api/v1/stacks" Permission("registry:stack:manage");
     GET_STACK = "stacks.get" GET "/api/v1/stacks/{stack}" Permission("component:definition:read");

@@ -29,6 +29,10 @@ fields! {
         permissions LIST_PERMISSIONS;
         mySessions OWN_SESSIONS;
         notifications LIST_NOTIFICATIONS;
+        notificationPreferences GET_PREFERENCES;
+        webhooks LIST_WEBHOOKS;
+        deliveries LIST_DELIVERIES;
+        delivery GET_DELIVERY;
         tenants LIST_TENANTS;
         tenant GET_TENANT;
         effectiveTenant TENANT_EFFECTIVE;
@@ -138,6 +142,14 @@ fields! {
         approveRequest GRANT_APPROVAL;
         rejectRequest DENY_APPROVAL;
         markNotificationRead READ_NOTIFICATION;
+        setNotificationPreferences SET_PREFERENCES;
+        createWebhook CREATE_WEBHOOK;
+        updateWebhook UPDATE_WEBHOOK;
+        deleteWebhook DELETE_WEBHOOK;
+        rotateWebhookSecret ROTATE_WEBHOOK;
+        testWebhook TEST_WEBHOOK;
+        resendWebhook RESEND_WEBHOOK;
+        resendDelivery RESEND_DELIVERY;
         markNotificationsRead READ_NOTIFICATIONS;
         registerStack REGISTER_STACK;
         updateStack UPDATE_STACK;

@@ -13,14 +13,14 @@ use crate::act::{AskedRequest, GraphqlCaller, LiveCaller};
 use crate::gathered::{GatheredLoads, HeldLoad, held_loads};
 use crate::loaders::Loads;
 use crate::mutations::{
-    ApprovalChanges, CatalogChanges, DeploymentChanges, LibraryChanges, NotificationChanges,
-    PeopleChanges, ResolverChanges, ReviewChanges, RoleChanges, SignInChanges, TenantChanges,
-    ZoneChanges,
+    ApprovalChanges, CatalogChanges, DeliveryChanges, DeploymentChanges, LibraryChanges,
+    NotificationChanges, PeopleChanges, ResolverChanges, ReviewChanges, RoleChanges, SignInChanges,
+    TenantChanges, ZoneChanges,
 };
 use crate::queries::{
-    ApprovalQueries, AuditQueries, CatalogQueries, DeploymentQueries, LibraryQueries,
-    NotificationQueries, PeopleQueries, ResolverQueries, ReviewQueries, RoleQueries, RunQueries,
-    TenantQueries, ZoneQueries,
+    ApprovalQueries, AuditQueries, CatalogQueries, DeliveryQueries, DeploymentQueries,
+    LibraryQueries, NotificationQueries, PeopleQueries, ResolverQueries, ReviewQueries,
+    RoleQueries, RunQueries, TenantQueries, ZoneQueries,
 };
 use crate::request::{GraphqlAnswer, GraphqlBatch};
 use crate::subscriptions::LiveQueries;
@@ -36,6 +36,7 @@ pub(crate) struct QueryRoot(
     TenantQueries,
     PeopleQueries,
     NotificationQueries,
+    DeliveryQueries,
     RoleQueries,
     DeploymentQueries,
     RunQueries,
@@ -58,6 +59,7 @@ pub(crate) struct MutationRoot(
     DeploymentChanges,
     ApprovalChanges,
     NotificationChanges,
+    DeliveryChanges,
     LibraryChanges,
     CatalogChanges,
     ZoneChanges,

@@ -7,7 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use nimbus_control_api::{ApiLimits, ApiState, Front, Limit};
 use nimbus_control_app::{
-    App, AppKeys, AppSettings, ArchiveAddress, GivenKeys, RecoverInput, Recovered,
+    App, AppKeys, AppSettings, ArchiveAddress, GivenKeys, MailRelay, RecoverInput, Recovered,
+    WebhookSettings,
 };
 use nimbus_control_store::{BackupManifest, RestoreKeys, Store, StoreError};
 use nimbus_core::Result;
@@ -42,6 +43,9 @@ pub struct ApiOptions {
     pub metrics_readers: MetricsReaders,
     /// Whether documents may ask about the GraphQL schema itself.
     pub graphql_introspection: bool,
+    pub webhooks: WebhookSettings,
+    /// Who takes mail; without one none is sent.
+    pub mail: Option<MailRelay>,
 }
 
 impl Default for ApiOptions {
@@ -58,6 +62,8 @@ impl Default for ApiOptions {
             tenant_grace_days: 30,
             metrics_readers: MetricsReaders::default(),
             graphql_introspection: false,
+            webhooks: WebhookSettings::default(),
+            mail: None,
         }
     }
 }
@@ -90,6 +96,9 @@ pub(crate) async fn open(options: &ServerOptions, store: Store) -> Result<App> {
     settings.archive = api.archive.clone();
     settings.audit_retention =
         jiff::SignedDuration::from_hours(24 * i64::from(api.audit_retention_days));
+    settings.webhooks = api.webhooks.clone();
+    settings.mail = api.mail.clone();
+    settings.public_url = api.public_url.clone();
     settings.tenant_grace = DAY * api.tenant_grace_days;
     App::open(store, keys, settings).await
 }
@@ -192,6 +201,9 @@ async fn clean(app: &App) {
     }
     if let Err(failure) = app.remove_read_notifications().await {
         warn!(error = %failure.error.log_text(), "old notifications were not removed");
+    }
+    if let Err(failure) = app.tidy_deliveries().await {
+        warn!(error = %failure.error.log_text(), "old deliveries were not removed");
     }
     if let Err(failure) = app.purge_tenants().await {
         warn!(error = %failure.error.log_text(), "deleted tenants are still there");

@@ -30,7 +30,9 @@ pub use server::{ControlServer, ServerOptions};
 
 pub use nimbus_catalog_programs::read_if_asked;
 pub use nimbus_control_api::{Front, Limit, graphql_schema, openapi};
-pub use nimbus_control_app::{ArchiveAddress, GivenKeys, RecoverInput, Recovered};
+pub use nimbus_control_app::{
+    ArchiveAddress, GivenKeys, MailEncryption, MailRelay, RecoverInput, Recovered, WebhookSettings,
+};
 pub use nimbus_control_postgres::{
     Binaries, FETCHED_MEGABYTES, FETCHED_VERSION, can_fetch, fetch, fetched,
 };

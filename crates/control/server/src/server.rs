@@ -146,6 +146,7 @@ impl ControlServer {
         let routes = api::router(&self.app, &self.api, self.address, ending.clone());
         let router = probes.merge(routes);
         let live = self.app.start_live(self.fan_out);
+        let deliveries = self.app.start_deliveries();
         let chores = tokio::spawn(api::look_after(self.app.clone()));
         let store = self.database.store.clone();
         let reads = tokio::spawn(async move { store.write_reads().await });
@@ -190,6 +191,7 @@ impl ControlServer {
         if let Err(error) = runs.await {
             warn!(%error, "runs were not waited for");
         }
+        stopping::within(stopping::DELIVERIES, "deliveries", deliveries.stop()).await;
         // After the last change: what it tells is on its way when this returns.
         stopping::within(stopping::EVENTS, "events", live.stop()).await;
         let signed = self.app.checkpoint_audit(jiff::Timestamp::now());

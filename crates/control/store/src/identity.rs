@@ -185,7 +185,7 @@ impl TenantTx {
             .bind(Uuid::from(id))
             .execute(self.connection())
             .await?;
-        Ok(())
+        self.notification_settings_forget(id).await
     }
 
     /// Somebody who may sign in with a password, and the stored hash.

@@ -25,6 +25,7 @@ mod compartment;
 mod component;
 mod config;
 mod data_key;
+mod delivery;
 mod deployment;
 mod draft;
 mod error;
@@ -39,6 +40,7 @@ mod measured;
 mod migrate;
 mod migrations;
 mod notification;
+mod notification_preference;
 mod page;
 mod probe;
 mod quota;
@@ -62,6 +64,7 @@ mod time;
 mod tx;
 mod unit_record;
 mod weakness;
+mod webhook;
 mod work;
 
 pub use address_pool::{AddressPool, PoolUsage};
@@ -76,6 +79,10 @@ pub use component::{
     ComponentFilter, ComponentUser, DraftContent, NewVersion, StoredComponent, StoredVersion,
 };
 pub use config::{Credentials, DatabaseAddress, Host, Isolation, Roles, StoreConfig, Tls};
+pub use delivery::{
+    AttemptEnd, DeliveryAttempt, DeliveryChannels, DeliveryEnd, DeliveryFilter, StoredDelivery,
+    TakenDelivery,
+};
 pub use deployment::{DeploymentFilter, NewDeployment, StoredDeployment};
 pub use draft::{DRAFT_DAYS, StoredDraft};
 pub use error::StoreError;
@@ -87,7 +94,10 @@ pub use landing_zone::{
 };
 pub use live_relay::{DatabaseFanOut, RelayedEvents};
 pub use migrate::{MigrationReport, SchemaVersion};
-pub use notification::{KEPT_NOTIFICATIONS, NewNotification, NotifiedPeople, StoredNotification};
+pub use notification::{
+    KEPT_NOTIFICATIONS, NOTIFICATION_KINDS, NewNotification, NotifiedPeople, StoredNotification,
+};
+pub use notification_preference::{StoredDigest, StoredPreference};
 pub use page::{ListPage, MarkCursor, RowCursor};
 pub use probe::WriteProbe;
 pub use quota::{EffectiveQuota, EffectiveSetting, Quota};
@@ -112,4 +122,5 @@ pub use time::Timestamp;
 pub use tx::{RegistryTx, TenantTx};
 pub use unit_record::{EnvironmentKey, StoredSignature};
 pub use weakness::Weakness;
+pub use webhook::{MOST_WEBHOOKS, StoredWebhook, WebhookSetup};
 pub use work::WorkTurn;

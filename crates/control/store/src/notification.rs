@@ -1,7 +1,8 @@
 //! What people are told in person, each one's own: kept, and told live with the same transaction.
 //!
-//! Callers say who is meant by users and groups; which people that are is found here, in the statement that tells them.
-//! People of the tenant alone are told: not service accounts, which read nothing, and nobody who is disabled.
+//! Callers say who is meant by users and groups; which people that are, and how each wants to be told, is found here, in
+//! the statement that tells them. People of the tenant alone are told: not service accounts, which read nothing, and
+//! nobody who is disabled. What leaves the application is written in the same transaction and sent by others.
 
 use nimbus_control_events::{NewEvent, kind};
 use nimbus_core::UserId;
@@ -14,6 +15,14 @@ use crate::{ListPage, RowCursor, RunEnd, StoreError, TenantTx, Timestamp};
 
 /// What was read is kept among so many of a person's newest.
 pub const KEPT_NOTIFICATIONS: i64 = 1000;
+
+/// Every kind there is. Webhooks and preferences name them.
+pub const NOTIFICATION_KINDS: &[&str] = &[
+    "approval_required",
+    "approval_completed",
+    "run_failed",
+    "run_needs_attention",
+];
 
 const LONGEST_TITLE: usize = 300;
 /// With this an event that has all of it is never too large.
@@ -63,9 +72,12 @@ pub struct NotifiedPeople {
 
 #[derive(FromRow)]
 struct ToldPerson {
-    id: Uuid,
     person: Uuid,
-    created_at: Timestamp,
+    /// How they are told by mail.
+    email: String,
+    /// The notification, unless they want none in the application.
+    id: Option<Uuid>,
+    created_at: Option<Timestamp>,
 }
 
 const COLUMNS: &str =
@@ -76,7 +88,7 @@ fn select(rest: &str) -> sqlx::AssertSqlSafe<String> {
 }
 
 impl TenantTx {
-    /// Tells people, each once. Who was told.
+    /// Tells people, each once and as they want it, and the tenant's webhooks. Who was told.
     pub async fn notify(
         &mut self,
         new: &NewNotification,
@@ -84,35 +96,7 @@ impl TenantTx {
     ) -> Result<Vec<Uuid>, StoreError> {
         let title = shortened(&new.title, LONGEST_TITLE);
         let body = shortened(&new.body, LONGEST_BODY);
-        let told: Vec<ToldPerson> = sqlx::query_as(
-            "WITH named AS (
-                 SELECT given.person FROM unnest($1::uuid[]) AS given (person)
-                 UNION SELECT m.user_id FROM nimbus_core.group_members m WHERE m.group_id = ANY($2)),
-             meant AS (
-                 SELECT n.person FROM named n
-                 UNION SELECT d.delegate FROM approval_delegations d
-                     JOIN named n ON n.person = d.person
-                     JOIN nimbus_core.users u ON u.id = d.person
-                 WHERE d.until > $3 AND d.person <> ALL($4) AND u.deleted_at IS NULL AND u.disabled_at IS NULL)
-             INSERT INTO notifications (id, person, kind, title, body, approval, run, deployment, environment)
-             SELECT gen_random_uuid(), u.id, $5, $6, $7, $8, $9, $10, $11
-             FROM nimbus_core.users u JOIN meant ON meant.person = u.id
-             WHERE u.kind = 'user' AND u.deleted_at IS NULL AND u.disabled_at IS NULL AND u.id <> ALL($4)
-             RETURNING id, person, created_at",
-        )
-        .bind(&to.users)
-        .bind(&to.groups)
-        .bind(to.delegates_at)
-        .bind(&to.except)
-        .bind(new.kind)
-        .bind(&title)
-        .bind(&body)
-        .bind(new.approval)
-        .bind(new.run)
-        .bind(&new.deployment)
-        .bind(&new.environment)
-        .fetch_all(self.connection())
-        .await?;
+        let told = self.notify_people(new, to, &title, &body).await?;
         let event = |one: &ToldPerson| {
             let data = json!({
                 "resource_id": one.id,
@@ -124,13 +108,91 @@ impl TenantTx {
                 "run": new.run,
                 "deployment": new.deployment,
                 "environment": new.environment,
-                "created_at": one.created_at.0.to_string(),
+                "created_at": one.created_at.map(|at| at.0.to_string()),
             });
-            NewEvent::new(kind::NOTIFICATION_NEW, one.id, data).of_person(Some(one.person))
+            let event = NewEvent::new(kind::NOTIFICATION_NEW, one.id?, data);
+            Some(event.of_person(Some(one.person)))
         };
-        let events: Vec<NewEvent> = told.iter().map(event).collect();
+        let events: Vec<NewEvent> = told.iter().filter_map(event).collect();
         self.live_publish(&events).await?;
+        let data = json!({
+            "tenant_id": Uuid::from(self.tenant()),
+            "title": title,
+            "text": body,
+            "approval": new.approval,
+            "run": new.run,
+            "deployment": new.deployment,
+            "environment": new.environment,
+        });
+        self.deliver_to_webhooks(new.kind, &data).await?;
         Ok(told.into_iter().map(|one| one.person).collect())
+    }
+
+    /// Writes for each of them what they want: something to read here, a mail, or a part of their digest.
+    async fn notify_people(
+        &mut self,
+        new: &NewNotification,
+        to: &NotifiedPeople,
+        title: &str,
+        body: &str,
+    ) -> Result<Vec<ToldPerson>, StoreError> {
+        let mails = self.mails;
+        let mail = json!({"title": title, "text": body}).to_string();
+        let told: Vec<ToldPerson> = sqlx::query_as(
+            "WITH named AS (
+                 SELECT given.person FROM unnest($1::uuid[]) AS given (person)
+                 UNION SELECT m.user_id FROM nimbus_core.group_members m WHERE m.group_id = ANY($2)),
+             meant AS (
+                 SELECT n.person FROM named n
+                 UNION SELECT d.delegate FROM approval_delegations d
+                     JOIN named n ON n.person = d.person
+                     JOIN nimbus_core.users u ON u.id = d.person
+                 WHERE d.until > $3 AND d.person <> ALL($4) AND u.deleted_at IS NULL AND u.disabled_at IS NULL),
+             -- What is said of the kind itself goes before what is said of all.
+             wanted AS (
+                 SELECT DISTINCT ON (p.person, p.channel) p.person, p.channel, p.mode FROM notification_preferences p
+                 WHERE p.kind IN ($5, '*') ORDER BY p.person, p.channel, p.kind = '*'),
+             people AS (
+                 SELECT u.id AS person, COALESCE(a.mode, 'instant') AS in_app,
+                     CASE WHEN $12 THEN COALESCE(m.mode, 'instant') ELSE 'off' END AS email
+                 FROM nimbus_core.users u JOIN meant ON meant.person = u.id
+                     LEFT JOIN wanted a ON a.person = u.id AND a.channel = 'in_app'
+                     LEFT JOIN wanted m ON m.person = u.id AND m.channel = 'email'
+                 WHERE u.kind = 'user' AND u.deleted_at IS NULL AND u.disabled_at IS NULL AND u.id <> ALL($4)),
+             kept AS (
+                 INSERT INTO notifications (id, person, kind, title, body, approval, run, deployment, environment)
+                 SELECT gen_random_uuid(), p.person, $5, $6, $7, $8, $9, $10, $11 FROM people p WHERE p.in_app <> 'off'
+                 RETURNING id, person, created_at),
+             mailed AS (
+                 INSERT INTO deliveries (id, channel, person, kind, payload)
+                 SELECT gen_random_uuid(), 'email', p.person, $5, $13 FROM people p WHERE p.email = 'instant'),
+             gathered AS (
+                 INSERT INTO digest_items (id, person, kind, title, body)
+                 SELECT gen_random_uuid(), p.person, $5, $6, $7 FROM people p WHERE p.email = 'digest')
+             SELECT p.person, p.email, k.id, k.created_at FROM people p LEFT JOIN kept k ON k.person = p.person",
+        )
+        .bind(&to.users)
+        .bind(&to.groups)
+        .bind(to.delegates_at)
+        .bind(&to.except)
+        .bind(new.kind)
+        .bind(title)
+        .bind(body)
+        .bind(new.approval)
+        .bind(new.run)
+        .bind(&new.deployment)
+        .bind(&new.environment)
+        .bind(mails)
+        .bind(mail)
+        .fetch_all(self.connection())
+        .await?;
+        if told.iter().any(|one| one.email == "instant") {
+            self.delivery_note(None).await?;
+        }
+        let gathered = told.iter().filter(|one| one.email == "digest");
+        let gathered: Vec<Uuid> = gathered.map(|one| one.person).collect();
+        self.digests_begin(&gathered).await?;
+        Ok(told)
     }
 
     /// Tells whoever asked for a run that it did not come to a good end, if it did not.

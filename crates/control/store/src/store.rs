@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nimbus_control_metrics::Metrics;
 use nimbus_core::TenantId;
@@ -47,6 +47,8 @@ pub struct Store {
     metrics: Arc<Metrics>,
     line: WaitingLine,
     pub(crate) live_wakeup: Arc<Notify>,
+    pub(crate) delivery_wakeup: Arc<Notify>,
+    mail: Arc<AtomicBool>,
 }
 
 impl Store {
@@ -76,6 +78,8 @@ impl Store {
             metrics: Arc::default(),
             line: WaitingLine::default(),
             live_wakeup: Arc::default(),
+            delivery_wakeup: Arc::default(),
+            mail: Arc::default(),
         }
     }
 
@@ -123,6 +127,20 @@ impl Store {
     /// but zero, unless something is wrong.
     pub fn unclean_connections(&self) -> u64 {
         self.unclean.load(Ordering::Relaxed)
+    }
+
+    /// From now on what people are told is written for mail as well. Without somebody who sends it, it would wait for ever.
+    pub fn send_mail(&self) {
+        self.mail.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sends_mail(&self) -> bool {
+        self.mail.load(Ordering::Relaxed)
+    }
+
+    /// Rings when a transaction of this process left something to be sent.
+    pub fn delivery_wakeup(&self) -> Arc<Notify> {
+        Arc::clone(&self.delivery_wakeup)
     }
 
     /// What this process counts, of the database and of everything above it.

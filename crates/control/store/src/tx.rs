@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgPool, Transaction};
 use uuid::Uuid;
 
 use crate::audit::ChainHead;
-use crate::measured::{MeasuredConnection, WaitingLine};
+use crate::measured::MeasuredConnection;
 use crate::{Store, StoreError};
 
 /// A transaction for one tenant. Queries are its methods, one file per resource.
@@ -27,6 +27,10 @@ pub struct TenantTx {
     pub(crate) later: Vec<(jiff::Timestamp, AuditRecord)>,
     /// It left something in the outbox, for the relay.
     pub(crate) told: bool,
+    /// It left something to be sent.
+    pub(crate) delivers: bool,
+    /// Whether this server sends mail.
+    pub(crate) mails: bool,
     metrics: Arc<Metrics>,
 }
 
@@ -46,12 +50,8 @@ impl TenantTx {
         &mut self.inner
     }
 
-    async fn begin(
-        pool: &PgPool,
-        tenant: TenantId,
-        metrics: &Arc<Metrics>,
-        line: &WaitingLine,
-    ) -> Result<Self, StoreError> {
+    async fn begin(pool: &PgPool, tenant: TenantId, store: &Store) -> Result<Self, StoreError> {
+        let (metrics, line, mails) = (store.metrics(), store.line(), store.sends_mail());
         let waiting = line.wait();
         let inner = pool.begin().await?;
         drop(waiting);
@@ -62,6 +62,8 @@ impl TenantTx {
             recorded: Vec::new(),
             later: Vec::new(),
             told: false,
+            delivers: false,
+            mails,
             metrics: Arc::clone(metrics),
         };
         sqlx::query("SELECT nimbus_core.enter_tenant($1)")
@@ -80,6 +82,9 @@ impl TenantTx {
         }
         if self.told {
             store.live_wakeup.notify_one();
+        }
+        if self.delivers {
+            store.delivery_wakeup.notify_one();
         }
         for (now, record) in self.later {
             store.audit_later(self.tenant, now, record);
@@ -122,7 +127,7 @@ impl Store {
     where
         E: From<StoreError>,
     {
-        let mut tx = TenantTx::begin(self.app(), tenant, self.metrics(), self.line()).await?;
+        let mut tx = TenantTx::begin(self.app(), tenant, self).await?;
         // What is not committed is rolled back when it is dropped.
         let value = work(&mut tx).await?;
         tx.finish(self).await?;
@@ -139,7 +144,7 @@ impl Store {
         E: From<StoreError>,
     {
         let mut tx = RegistryTx {
-            inner: TenantTx::begin(self.owner(), acting, self.metrics(), self.line()).await?,
+            inner: TenantTx::begin(self.owner(), acting, self).await?,
             store: self.clone(),
         };
         let value = work(&mut tx).await?;

@@ -1,4 +1,4 @@
-//! Databases for tests of the control plane.
+//! Databases for tests of the control plane, and others that it talks to.
 //!
 //! One cluster per test process, started when the first test asks and ended with the process; one
 //! database per test, cloned from a template that is migrated once. [`TestDatabase`] is what a test asks
@@ -7,11 +7,13 @@
 mod administrator;
 mod cluster;
 mod database;
+mod mail;
 mod tcp;
 mod valkey;
 
 pub use cluster::{SPARE_ROLE, shared_cluster};
 pub use database::TestDatabase;
+pub use mail::{TestMail, TestMailServer};
 pub use nimbus_control_postgres::ADMINISTRATOR;
 pub use tcp::{TcpCluster, TestAuthority};
 pub use valkey::TestValkey;

@@ -112,22 +112,32 @@ impl Default for TestAuthority {
     }
 }
 
+impl TestAuthority {
+    /// Certificate and key of a server of this name, as PEM.
+    ///
+    /// # Panics
+    /// If the name cannot be one.
+    pub fn vouch(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().expect("a key");
+        let parameters = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        let signed = parameters.signed_by(&key, &self.issuer);
+        (
+            signed.expect("the authority signs").pem(),
+            key.serialize_pem(),
+        )
+    }
+}
+
 impl TcpCluster {
     /// Speaks TLS from now on, with a certificate for this name.
     ///
     /// # Panics
     /// If that fails.
     pub async fn use_tls(&self, authority: &TestAuthority, name: &str) {
-        let key = KeyPair::generate().expect("a key");
-        let parameters = CertificateParams::new(vec![name.to_owned()]).expect("a name");
-        let signed = parameters.signed_by(&key, &authority.issuer);
-        let certificate = signed.expect("the authority signs").pem();
+        let (certificate, key) = authority.vouch(name);
         let folder = self.claim.path().join("postgres");
         let owner = std::fs::metadata(&folder).expect("the folder is there");
-        for (file, text) in [
-            ("server.crt", certificate),
-            ("server.key", key.serialize_pem()),
-        ] {
+        for (file, text) in [("server.crt", certificate), ("server.key", key)] {
             let path = folder.join(file);
             std::fs::write(&path, text).expect("it can be written");
             // PostgreSQL refuses a key that others can read.

@@ -5,6 +5,7 @@
 
 mod approval;
 mod catalog;
+mod delivery;
 mod deployment;
 mod detail;
 mod event;
@@ -28,6 +29,10 @@ pub use catalog::{
     ContractDifference, DeprecateVersion, GovernanceRule, KindInCloud, Limits, PublishComponent,
     PublishedComponent, ResourceKind, SetCloud, SetKindInCloud, SetResourceKind, SetRule,
     VersionChanges,
+};
+pub use delivery::{
+    Delivery, DeliveryDetail, DeliveryTry, DigestSchedule, KindPreference, NotificationPreferences,
+    ResentDeliveries, SetPreference, SetPreferences, SetWebhook, Webhook,
 };
 pub use deployment::{
     Deployment, Environment, EnvironmentGate, EnvironmentGates, EnvironmentVersion, Environments,

@@ -68,6 +68,11 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
         "what stands between servers is behind a port",
     ),
     (
+        "lettre",
+        &["nimbus-control-delivery"],
+        "mail is sent in one place",
+    ),
+    (
         "socketioxide",
         &["nimbus-control-api"],
         "a protocol is known only to the crate that serves it",

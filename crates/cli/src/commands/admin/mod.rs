@@ -23,6 +23,7 @@ pub(crate) mod rule;
 mod server;
 pub(crate) mod tenant;
 pub(crate) mod user;
+pub(crate) mod webhook;
 pub(crate) mod zone;
 
 pub(crate) use report::AdminReport;

@@ -4,6 +4,7 @@ pub(crate) mod backup;
 mod installation;
 pub(crate) mod migrate;
 mod needs;
+mod outgoing;
 pub(crate) mod recover;
 pub(crate) mod restore;
 pub(crate) mod up;

@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use zeroize::Zeroizing;
 
 use super::installation::InstallationArgs;
-use super::needs;
+use super::{needs, outgoing};
 use crate::commands::program::{demo_sandbox, tenant_sandbox};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result
         operator: context.settings()?.settings.app.name.value.clone(),
         api: ApiOptions {
             graphql_introspection: args.graphql_introspection,
-            ..api_options(&context.settings()?.settings)?
+            ..api_options(&context.settings()?.settings, context)?
         },
         connections: ConnectionLimits::default(),
         runs,
@@ -158,7 +158,7 @@ fn run_options(context: &CommandContext) -> Result<RunOptions> {
     })
 }
 
-fn api_options(settings: &Settings) -> Result<ApiOptions> {
+fn api_options(settings: &Settings, context: &CommandContext) -> Result<ApiOptions> {
     let secret = |setting: &Option<Secret>| {
         setting
             .as_ref()
@@ -184,6 +184,8 @@ fn api_options(settings: &Settings) -> Result<ApiOptions> {
     };
     let s3 = &settings.s3;
     Ok(ApiOptions {
+        webhooks: outgoing::webhooks(settings)?,
+        mail: outgoing::mail(settings, &context.directory)?,
         graphql_introspection: false,
         metrics_readers,
         given_keys: GivenKeys {

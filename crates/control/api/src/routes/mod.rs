@@ -22,6 +22,7 @@ mod states;
 mod tenants;
 mod unit_states;
 mod users;
+mod webhooks;
 mod workspace;
 mod zones;
 
@@ -51,6 +52,7 @@ pub(crate) fn all() -> Vec<Route> {
         runs::routes(),
         approvals::routes(),
         notifications::routes(),
+        webhooks::routes(),
         live::routes(),
         states::routes(),
         unit_states::routes(),

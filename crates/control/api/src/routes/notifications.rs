@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use nimbus_control_app::{StoredNotification, describe_notification, operation};
-use nimbus_control_wire::{Notification, ReadNotifications};
+use nimbus_control_wire::{
+    Notification, NotificationPreferences, ReadNotifications, SetPreferences,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -11,7 +13,7 @@ use uuid::Uuid;
 use super::ApiResult;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{ListFilter, Segments, page};
+use crate::extract::{JsonBody, ListFilter, Segments, page};
 use crate::route::Route;
 use crate::wire::{Page, place};
 
@@ -22,6 +24,10 @@ pub(super) fn routes() -> Vec<Route> {
             .gives::<Page<Notification>>(),
         Route::new(operation::READ_NOTIFICATION, read).gives::<Notification>(),
         Route::new(operation::READ_NOTIFICATIONS, read_all).gives::<ReadNotifications>(),
+        Route::new(operation::GET_PREFERENCES, preferences).gives::<NotificationPreferences>(),
+        Route::new(operation::SET_PREFERENCES, set_preferences)
+            .takes::<SetPreferences>()
+            .gives::<NotificationPreferences>(),
     ]
 }
 
@@ -65,4 +71,19 @@ async fn read_all(
 ) -> ApiResult<Json<ReadNotifications>> {
     let read = state.app.notification_read_all(&call).await?;
     Ok(Json(ReadNotifications { read }))
+}
+
+async fn preferences(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+) -> ApiResult<Json<NotificationPreferences>> {
+    Ok(Json(state.app.preferences_get(&call).await?))
+}
+
+async fn set_preferences(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    JsonBody(body): JsonBody<SetPreferences>,
+) -> ApiResult<Json<NotificationPreferences>> {
+    Ok(Json(state.app.preferences_set(&call, body).await?))
 }

@@ -129,6 +129,10 @@ fn input(field: &str, tenant: &str) -> String {
         "putImage" => {
             "{cloud: \"aws\", osFamily: \"x\", osVersion: \"1\", imageId: \"ami-1\"}".to_owned()
         }
+        "createWebhook" | "updateWebhook" => {
+            format!("{{name: \"{unique}\", url: \"https://hooks.example/x\"}}")
+        }
+        "setNotificationPreferences" => "{set: []}".to_owned(),
         "putDraft" => "{kind: \"deployment\", content: {}}".to_owned(),
         other => panic!("{other} takes an input and has no row in the matrix"),
     }

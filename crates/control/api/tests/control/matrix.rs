@@ -59,6 +59,10 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "approvals.policies.put" => json!({"steps": [{"name": "x", "approvers": [{"user": nobody}],
             "needs": "any", "timeout_seconds": 60}]}),
         "approvals.delegations.put" => json!({"until": "2000-01-01T00:00:00Z"}),
+        "webhooks.create" | "webhooks.update" => {
+            json!({"name": unique, "url": "https://hooks.example/x"})
+        }
+        "notifications.preferences.set" => json!({}),
         "runs.marks.set" => json!({"digest": "0"}),
         "gates.sign" => json!({"note": "x"}),
         "drafts.put" => json!({"kind": "deployment", "content": {}}),
@@ -90,6 +94,10 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "auth.logout"
         | "notifications.read"
         | "notifications.read_all"
+        | "webhooks.rotate"
+        | "webhooks.test"
+        | "webhooks.resend"
+        | "deliveries.resend"
         | "groups.members.add"
         | "tenants.restore"
         | "environments.enable"
@@ -134,6 +142,8 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         "{image}",
         "{approval}",
         "{notification}",
+        "{webhook}",
+        "{delivery}",
     ] {
         path = path.replace(name, &Uuid::new_v4().to_string());
     }

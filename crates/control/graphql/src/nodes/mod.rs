@@ -3,6 +3,7 @@
 mod approval;
 mod audit;
 mod catalog;
+mod delivery;
 mod deployment;
 mod event;
 mod identity;
@@ -21,6 +22,7 @@ pub(crate) use catalog::{
     CloudNode, ComponentInstanceNode, ComponentNode, ComponentVersionNode, PublishedComponentNode,
     RuleNode, SemanticMappingNode, SemanticTypeNode, VersionChangesNode,
 };
+pub(crate) use delivery::{DeliveryNode, PreferencesNode, WebhookNode};
 pub(crate) use deployment::{
     CloudAccountNode, DeploymentNode, EnvironmentNode, EnvironmentVersionNode,
 };

@@ -268,6 +268,13 @@ async fn known_functions(database: TestDatabase) {
         "nimbus_core.effective_quotas(uuid)",
         "nimbus_core.effective_settings(uuid)",
         "nimbus_core.find_tenant(text[])",
+        // About what is to be sent: each is for the acting tenant, or names tenants to workers and nothing of theirs.
+        "nimbus_core.delivery_due(integer)",
+        "nimbus_core.delivery_forget(uuid)",
+        "nimbus_core.delivery_next(timestamp with time zone)",
+        "nimbus_core.delivery_note(timestamp with time zone)",
+        "nimbus_core.delivery_note_all()",
+        "nimbus_core.delivery_turn()",
         // About events: each is for the acting tenant, or moves rows of all of them to where only their tenant
         // reads them and gives ids and kinds to the relay.
         "nimbus_core.live_head()",
