@@ -13,12 +13,12 @@ use crate::act::{AskedRequest, GraphqlCaller, LiveCaller};
 use crate::gathered::{GatheredLoads, HeldLoad, held_loads};
 use crate::loaders::Loads;
 use crate::mutations::{
-    ApprovalChanges, CatalogChanges, DeploymentChanges, LibraryChanges, NotificationChanges,
-    PeopleChanges, ResolverChanges, ReviewChanges, RoleChanges, SignInChanges, TenantChanges,
-    ZoneChanges,
+    ApprovalChanges, CatalogChanges, CmdbChanges, DeploymentChanges, LibraryChanges,
+    NotificationChanges, PeopleChanges, ResolverChanges, ReviewChanges, RoleChanges, SignInChanges,
+    TenantChanges, ZoneChanges,
 };
 use crate::queries::{
-    ApprovalQueries, AuditQueries, CatalogQueries, DeploymentQueries, LibraryQueries,
+    ApprovalQueries, AuditQueries, CatalogQueries, CmdbQueries, DeploymentQueries, LibraryQueries,
     NotificationQueries, PeopleQueries, ResolverQueries, ReviewQueries, RoleQueries, RunQueries,
     TenantQueries, ZoneQueries,
 };
@@ -42,6 +42,7 @@ pub(crate) struct QueryRoot(
     ApprovalQueries,
     LibraryQueries,
     CatalogQueries,
+    CmdbQueries,
     ZoneQueries,
     ResolverQueries,
     ReviewQueries,
@@ -60,6 +61,7 @@ pub(crate) struct MutationRoot(
     NotificationChanges,
     LibraryChanges,
     CatalogChanges,
+    CmdbChanges,
     ZoneChanges,
     ResolverChanges,
     ReviewChanges,

@@ -5,6 +5,7 @@
 
 mod approval;
 mod catalog;
+mod cmdb;
 mod deployment;
 mod detail;
 mod event;
@@ -28,6 +29,11 @@ pub use catalog::{
     ContractDifference, DeprecateVersion, GovernanceRule, KindInCloud, Limits, PublishComponent,
     PublishedComponent, ResourceKind, SetCloud, SetKindInCloud, SetResourceKind, SetRule,
     VersionChanges,
+};
+pub use cmdb::{
+    AddCompartment, CmdbHit, ConfigurationItem, GraphItem, ImportItems, ImportJob, ItemClass,
+    ItemCompartment, ItemGraph, ItemHistoryEntry, ItemRelationship, LineProblem, MoveItem,
+    RelateItems, SetItemClass, UnitSync,
 };
 pub use deployment::{
     Deployment, Environment, EnvironmentGate, EnvironmentGates, EnvironmentVersion, Environments,

@@ -3,6 +3,7 @@
 
 mod approvals;
 mod catalog;
+mod cmdb;
 mod deployments;
 mod library;
 mod notifications;
@@ -16,6 +17,7 @@ mod zones;
 
 pub(crate) use approvals::ApprovalChanges;
 pub(crate) use catalog::CatalogChanges;
+pub(crate) use cmdb::CmdbChanges;
 pub(crate) use deployments::DeploymentChanges;
 pub(crate) use library::LibraryChanges;
 pub(crate) use notifications::NotificationChanges;

@@ -3,6 +3,7 @@
 mod approval;
 mod audit;
 mod catalog;
+mod cmdb;
 mod deployment;
 mod event;
 mod identity;
@@ -20,6 +21,10 @@ pub(crate) use audit::{AuditNode, AuditVerificationNode};
 pub(crate) use catalog::{
     CloudNode, ComponentInstanceNode, ComponentNode, ComponentVersionNode, PublishedComponentNode,
     RuleNode, SemanticMappingNode, SemanticTypeNode, VersionChangesNode,
+};
+pub(crate) use cmdb::{
+    CompartmentNode, ImportJobNode, ItemClassNode, ItemGraphNode, ItemHistoryNode, ItemNode,
+    ListedItems, RelationshipNode, SearchResultsNode, SearchTypeNode, UnitSyncNode,
 };
 pub(crate) use deployment::{
     CloudAccountNode, DeploymentNode, EnvironmentNode, EnvironmentVersionNode,
