@@ -110,6 +110,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "catalog",
             "rule",
             "zone",
+            "cmdb",
             "approve",
             "notification",
             "webhook",

@@ -8,7 +8,7 @@
 //! 0700–0799 orchestration; 0800–0849 database, tenancy and server;
 //! 0850–0899 identity, authorisation, audit and secrets; 0900–0919 durable workflows;
 //! 0940–0949 calls to other servers; 0950–0959 live events; 0960–0969 deliveries; 0970–0989 catalog, rules, landing zones;
-//! 0990–1009 resolvers.
+//! 0990–1009 resolvers; 1020–1039 approvals; 1100–1119 configuration items.
 
 use std::fmt;
 
@@ -375,6 +375,12 @@ codes! {
     APPROVAL_ENDED = 1025, Conflict, final, "The request for approval has ended";
     APPROVAL_DENIED = 1026, Refused, final, "The run was denied";
     APPROVAL_EXPIRED = 1027, Refused, final, "Nobody decided on the run in time";
+
+    // Configuration items.
+    ITEMS_INVALID = 1100, Invalid, final, "A file of configuration items cannot be imported";
+    CLASS_INVALID = 1101, Invalid, final, "A class of configuration items cannot be used as it is written";
+    RELATIONSHIP_REFUSED = 1102, Refused, final, "The class of the item begins no such relationship";
+    RELATIONSHIP_KEPT = 1103, Conflict, final, "A run or an import says that the relationship is there";
 }
 
 impl ErrorCode {

@@ -220,6 +220,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-auth", &["nimbus-core"]),
+    // Decides what items are and say; the store keeps them.
+    (
+        "nimbus-control-cmdb",
+        &["nimbus-control-audit", "nimbus-core"],
+    ),
     ("nimbus-control-metrics", &[]),
     ("nimbus-control-events", &["nimbus-core"]),
     (
@@ -237,6 +242,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-control-store",
         &[
             "nimbus-control-audit",
+            "nimbus-control-cmdb",
             "nimbus-control-events",
             "nimbus-control-metrics",
             "nimbus-control-vault",
@@ -255,6 +261,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-audit",
             "nimbus-control-auth",
             "nimbus-control-delivery",
+            "nimbus-control-cmdb",
             "nimbus-control-events",
             "nimbus-control-store",
             "nimbus-control-vault",
@@ -274,6 +281,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-control-runs",
         &[
             "nimbus-catalog",
+            "nimbus-control-cmdb",
             "nimbus-control-metrics",
             "nimbus-control-store",
             "nimbus-control-vault",

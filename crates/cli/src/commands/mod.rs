@@ -280,6 +280,8 @@ pub(crate) enum NimbusCommand {
     /// Make, publish and use landing zones
     #[command(subcommand)]
     Zone(admin::zone::ZoneCommand),
+    /// See what a tenant has: configuration items, their history and relationships
+    Cmdb(admin::cmdb::CmdbArgs),
     /// List runs that wait for approval, and decide on them
     Approve(admin::approve::ApproveArgs),
     /// List what a server told you in person, note what you have read, and choose what you are told
@@ -441,6 +443,7 @@ impl NimbusCommand {
             Self::Catalog(command) => Box::pin(admin::catalog::run(command, context)).await,
             Self::Rule(args) => admin::rule::run(args, context).await,
             Self::Zone(command) => Box::pin(admin::zone::run(command, context)).await,
+            Self::Cmdb(args) => Box::pin(admin::cmdb::run(args, context)).await,
             Self::Approve(args) => Box::pin(admin::approve::run(args, context)).await,
             Self::Notification(args) => admin::notification::run(args, context).await,
             Self::Webhook(args) => admin::webhook::run(args, context).await,

@@ -6,7 +6,7 @@ use nimbus_test_tools::{Tool, tool_or_skip};
 use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, Site, Up, body_of, request};
-use crate::unit_states;
+use crate::{cmdb, unit_states};
 
 /// A server, and somebody who is signed in at it.
 pub(crate) struct ApiCaller {
@@ -423,6 +423,7 @@ throw new Error('and this is broken');
     }
 
     unit_states::has_versions_with_differences(&caller);
+    cmdb::has_the_items_of_both_units(&site, &caller);
 
     // Back to what was there before, and away.
     let (back, events) = caller.finish(&act("rollback"));
@@ -436,6 +437,7 @@ throw new Error('and this is broken');
     assert_eq!(gone["result"], "succeeded", "{gone} {events:?}");
     let deleted = |event: &&Value| event["event"] == "resource" && event["op"] == "delete";
     assert!(events.iter().any(|event| deleted(&event)), "{events:?}");
+    cmdb::has_decommissioned_all(&site, &caller);
 
     // A manifest that somebody else changed meanwhile is not written over.
     let (_, found) = caller.ask("GET", "/deployments/D1ACTS", "", &Value::Null);

@@ -8,6 +8,7 @@
 
 mod administration;
 mod approvals;
+mod cmdb;
 mod demo;
 mod deployments;
 mod ends;

@@ -117,6 +117,9 @@ const MAKING: &[Operation] = &[
     operation::PUBLISH_COMPONENT,
     operation::CREATE_ZONE,
     operation::CREATE_POOL,
+    operation::RELATE_ITEMS,
+    operation::CREATE_COMPARTMENT,
+    operation::IMPORT_ITEMS,
 ];
 
 /// These are done later; their answer says where to look.

@@ -19,6 +19,10 @@ mod batches;
 mod call;
 mod checkpoint;
 mod cloud_accounts;
+mod cmdb;
+mod cmdb_catalog;
+mod cmdb_import;
+mod cmdb_views;
 mod component_rows;
 mod components;
 mod deliveries;
@@ -77,6 +81,12 @@ pub use archive::ArchiveAddress;
 pub use audit::{AuditExport, AuditVerification, ExportFormat};
 pub use call::{Call, Identity, RequestContext};
 pub use cloud_accounts::CloudAccountInput;
+pub use cmdb::ItemQuestion;
+pub use cmdb_catalog::{SearchCursor, SearchKind};
+pub use cmdb_views::{
+    describe_class, describe_compartment, describe_graph, describe_history, describe_import,
+    describe_item, describe_relationship, describe_sync,
+};
 pub use component_rows::{
     ComponentInput, ComponentView, PublishInput, PublishedVersion, VersionDifference,
 };
@@ -122,11 +132,12 @@ pub use nimbus_control_auth::{operation, permission};
 pub use nimbus_control_delivery::{MailEncryption, MailRelay, WebhookSettings};
 pub use nimbus_control_events::{EventTopic, FanOut, LiveCursor, LiveEvent};
 pub use nimbus_control_store::{
-    AddressPool, ApiKey, ApprovalFilter, AuditFilter, CatalogImage, CloudAccount, ComponentFilter,
-    DeliveryFilter, DeployedComponent, DeploymentFilter, EnvironmentTemplate, Group, HeldLease,
-    LandingZone, LeaseFilter, ListPage, PoolUsage, ResolverConfiguration, RoleAssignment,
-    RowCursor, RunFilter, SemanticCloud, SemanticMapping, SemanticType, Session, SetupStatus,
-    StoredComponent, StoredDelivery, StoredDeployment, StoredEvent, StoredNotification,
-    StoredResolver, StoredRule, StoredRun, StoredVersion, Tenant, TenantEnvironment, TenantFilter,
-    Timestamp, User, ZoneRef,
+    AddressPool, ApiKey, ApprovalFilter, AuditFilter, CatalogImage, CloudAccount, Compartment,
+    ComponentFilter, DeliveryFilter, DeployedComponent, DeploymentFilter, EnvironmentTemplate,
+    Group, HeldLease, LandingZone, LeaseFilter, ListPage, NamedCursor, PoolUsage,
+    ResolverConfiguration, RoleAssignment, RowCursor, RunFilter, SemanticCloud, SemanticMapping,
+    SemanticType, Session, SetupStatus, StoredClass, StoredComponent, StoredDelivery,
+    StoredDeployment, StoredEvent, StoredHistory, StoredImport, StoredItem, StoredNotification,
+    StoredRelationship, StoredResolver, StoredRule, StoredRun, StoredSync, StoredVersion, Tenant,
+    TenantEnvironment, TenantFilter, Timestamp, User, ZoneRef,
 };

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
+use nimbus_control_cmdb::{SIGNATURE, shown};
 use nimbus_control_wire::{PropertyRow, ResourceDifference};
 use serde_json::Value;
-
-use crate::states::{SIGNATURE, shown};
 
 /// A value that is shown is cut after so many characters; the export has it whole.
 const MOST_SHOWN: usize = 4000;
@@ -197,7 +196,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::states::SECRET;
+    use nimbus_control_cmdb::SECRET;
 
     fn state(resources: Value) -> Value {
         json!({"version": 3, "deployment": {"resources": resources}})

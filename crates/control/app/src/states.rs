@@ -6,6 +6,7 @@ use std::fmt;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_control_auth::operation::{self, Operation};
+use nimbus_control_cmdb::shown;
 use nimbus_control_wire::{
     DeploymentOutputs, DeploymentState, RepairUnit, ResourceView, StateExport, UnitHealth,
     UnitRepairReport, UnitStateVersion, UnitStateView,
@@ -20,12 +21,6 @@ use crate::app::App;
 use crate::call::Call;
 use crate::deployments::read_manifest;
 use crate::failure::{Failure, Result};
-
-/// By this key the official format marks values that are not plain. The marks are its constants; whoever shows a
-/// state needs no engine for it.
-pub(crate) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
-pub(crate) const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
-const RESOURCE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
 
 /// The state of one unit, as it is recorded.
 #[derive(Clone, Debug)]
@@ -275,32 +270,13 @@ fn outputs(checkpoint: &Value) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// A value without what is secret in it, at any depth.
-pub(crate) fn shown(value: &Value) -> Value {
-    match value {
-        // Nothing of what is marked is shown, also where the mark is one that is not known here.
-        Value::Object(entries) if entries.contains_key(SIGNATURE) => {
-            match entries[SIGNATURE].as_str() {
-                Some(RESOURCE) => json!({"kind": "resource", "urn": entries.get("urn")}),
-                Some(SECRET) => json!({"secret": true}),
-                _ if entries.contains_key("ciphertext") || entries.contains_key("plaintext") => {
-                    json!({"secret": true})
-                }
-                _ => json!({"kind": "asset"}),
-            }
-        }
-        Value::Object(entries) => entries
-            .iter()
-            .map(|(name, value)| (name.clone(), shown(value)))
-            .collect(),
-        Value::Array(items) => items.iter().map(shown).collect(),
-        plain => plain.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use nimbus_control_cmdb::{SECRET, SIGNATURE};
+
     use super::*;
+
+    const RESOURCE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
 
     #[test]
     fn a_stack_belongs_to_one_component_in_one_environment() {

@@ -32,6 +32,7 @@ const CHOOSING: &[&str] = &[
     "approval-delegations",
     "approval-policies",
     "approvals",
+    "cmdb",
     "components",
     "deployments",
     "drafts",
@@ -270,6 +271,24 @@ operations! {
     LIST_SEMANTIC_MAPPINGS = "semantic.mappings.list" GET "/api/v1/semantic/mappings" Permission("semantic:definition:read");
     PUT_SEMANTIC_MAPPING = "semantic.mappings.put" PUT "/api/v1/semantic/types/{type}/clouds/{cloud}" Permission("semantic:definition:manage");
     CLASSIFY_RESOURCE = "semantic.resources.get" GET "/api/v1/semantic/resources/{resource}" Permission("semantic:definition:read");
+
+    LIST_ITEMS = "cmdb.items.list" GET "/api/v1/cmdb/items" Permission("cmdb:read");
+    GET_ITEM = "cmdb.items.get" GET "/api/v1/cmdb/items/{ci}" Permission("cmdb:read");
+    MOVE_ITEM = "cmdb.items.update" PATCH "/api/v1/cmdb/items/{ci}" Permission("cmdb:write");
+    ITEM_HISTORY = "cmdb.items.history" GET "/api/v1/cmdb/items/{ci}/history" Permission("cmdb:read");
+    ITEM_GRAPH = "cmdb.items.graph" GET "/api/v1/cmdb/items/{ci}/graph" Permission("cmdb:read");
+    LIST_RELATIONSHIPS = "cmdb.relationships.list" GET "/api/v1/cmdb/items/{ci}/relationships" Permission("cmdb:read");
+    RELATE_ITEMS = "cmdb.relationships.create" POST "/api/v1/cmdb/relationships" Permission("cmdb:write");
+    UNRELATE_ITEMS = "cmdb.relationships.delete" DELETE "/api/v1/cmdb/relationships/{relationship}" Permission("cmdb:write");
+    SEARCH_CMDB = "cmdb.search" GET "/api/v1/cmdb/search" Permission("cmdb:read");
+    LIST_CLASSES = "cmdb.classes.list" GET "/api/v1/cmdb/classes" Permission("cmdb:read");
+    PUT_CLASS = "cmdb.classes.put" PUT "/api/v1/cmdb/classes/{class}" Permission("cmdb:write");
+    LIST_COMPARTMENTS = "cmdb.compartments.list" GET "/api/v1/cmdb/compartments" Permission("cmdb:read");
+    GET_COMPARTMENT = "cmdb.compartments.get" GET "/api/v1/cmdb/compartments/{compartment}" Permission("cmdb:read");
+    CREATE_COMPARTMENT = "cmdb.compartments.create" POST "/api/v1/cmdb/compartments" Permission("cmdb:write");
+    IMPORT_ITEMS = "cmdb.imports.create" POST "/api/v1/cmdb/imports" Permission("cmdb:item:import");
+    LIST_IMPORTS = "cmdb.imports.list" GET "/api/v1/cmdb/imports" Permission("cmdb:read");
+    LIST_SYNCS = "cmdb.syncs.list" GET "/api/v1/cmdb/syncs" Permission("cmdb:read");
 
     LIST_ZONES = "zones.list" GET "/api/v1/zones" Permission("landingzone:definition:read");
     CREATE_ZONE = "zones.create" POST "/api/v1/zones" Permission("landingzone:definition:create");

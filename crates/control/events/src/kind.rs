@@ -66,6 +66,7 @@ use Audience::{Permission, Person, PersonElse, PersonOr};
 
 const APPROVALS: Audience = PersonElse("approval:request:read");
 const AUDIT: Audience = Permission("audit:log:read");
+const CMDB: Audience = Permission("cmdb:read");
 const CLOUD: Audience = Permission("cloud:account:read");
 const DEPLOYMENTS: Audience = Permission("deployment:definition:read");
 const DRIFT: Audience = Permission("drift:report:read");
@@ -84,6 +85,7 @@ kinds! {
     RUN_STATUS_CHANGED = "run.status_changed" DEPLOYMENTS;
     UNIT_STATUS_CHANGED = "unit.status_changed" RUNS;
     DRIFT_DETECTED = "drift.detected" DRIFT;
+    CMDB_CHANGED = "cmdb.changed" CMDB;
 
     APPROVAL_REQUIRED = "approval.required" APPROVALS;
     APPROVAL_CHANGED = "approval.changed" APPROVALS;
@@ -150,6 +152,11 @@ pub const TOLD_BY: &[(&str, EventKind, About)] = &[
         APPROVAL_POLICY_CHANGED,
         About::Nobody,
     ),
+    ("cmdb.items.update", CMDB_CHANGED, About::Nobody),
+    ("cmdb.relationships.create", CMDB_CHANGED, About::Nobody),
+    ("cmdb.relationships.delete", CMDB_CHANGED, About::Nobody),
+    ("cmdb.compartments.create", CMDB_CHANGED, About::Nobody),
+    ("cmdb.imports.create", CMDB_CHANGED, About::Nobody),
     ("deployments.create", DEPLOYMENT_CREATED, About::Nobody),
     ("deployments.update", DEPLOYMENT_UPDATED, About::Nobody),
     ("deployments.delete", DEPLOYMENT_DELETED, About::Nobody),

@@ -13,12 +13,12 @@ use crate::act::{AskedRequest, GraphqlCaller, LiveCaller};
 use crate::gathered::{GatheredLoads, HeldLoad, held_loads};
 use crate::loaders::Loads;
 use crate::mutations::{
-    ApprovalChanges, CatalogChanges, DeliveryChanges, DeploymentChanges, LibraryChanges,
-    NotificationChanges, PeopleChanges, ResolverChanges, ReviewChanges, RoleChanges, SignInChanges,
-    TenantChanges, ZoneChanges,
+    ApprovalChanges, CatalogChanges, CmdbChanges, DeliveryChanges, DeploymentChanges,
+    LibraryChanges, NotificationChanges, PeopleChanges, ResolverChanges, ReviewChanges,
+    RoleChanges, SignInChanges, TenantChanges, ZoneChanges,
 };
 use crate::queries::{
-    ApprovalQueries, AuditQueries, CatalogQueries, DeliveryQueries, DeploymentQueries,
+    ApprovalQueries, AuditQueries, CatalogQueries, CmdbQueries, DeliveryQueries, DeploymentQueries,
     LibraryQueries, NotificationQueries, PeopleQueries, ResolverQueries, ReviewQueries,
     RoleQueries, RunQueries, TenantQueries, ZoneQueries,
 };
@@ -43,6 +43,7 @@ pub(crate) struct QueryRoot(
     ApprovalQueries,
     LibraryQueries,
     CatalogQueries,
+    CmdbQueries,
     ZoneQueries,
     ResolverQueries,
     ReviewQueries,
@@ -62,6 +63,7 @@ pub(crate) struct MutationRoot(
     DeliveryChanges,
     LibraryChanges,
     CatalogChanges,
+    CmdbChanges,
     ZoneChanges,
     ResolverChanges,
     ReviewChanges,

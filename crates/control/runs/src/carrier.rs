@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use nimbus_control_store::StoredRun;
+use nimbus_control_store::{CmdbSync, StoredRun};
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use nimbus_engine_operations::Cancellation;
 use nimbus_orchestrator::{RunAction, RunEvent, RunId, RunResult, RunStatus, progress_of};
@@ -41,6 +41,11 @@ pub trait RunCarrier: Send + Sync {
         cancellation: &Cancellation,
     ) -> RunVerdict;
 
+    /// What the run left as configuration items, to be written when it is given back. Nothing unless somebody knows.
+    async fn inventory(&self, _tenant: TenantId, _run: &StoredRun) -> Result<Option<CmdbSync>> {
+        Ok(None)
+    }
+
     /// Why a run could not go on, as its row keeps it.
     fn problem(&self, error: &Error) -> Value {
         problem(error)
@@ -67,6 +72,10 @@ impl RunCarrier for TenantRuns {
                 RunVerdict::Refused(told.err().unwrap_or(error))
             }
         }
+    }
+
+    async fn inventory(&self, tenant: TenantId, run: &StoredRun) -> Result<Option<CmdbSync>> {
+        self.read_inventory(tenant, run).await.map(Some)
     }
 
     fn problem(&self, error: &Error) -> Value {

@@ -4,6 +4,8 @@
 //! all places, and no run has one for ever. A worker gives signs of life, and hears with them what somebody wants
 //! of its run. When the server stops, runs stop between two steps and go on after its next start.
 
+mod release;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::fs;
@@ -319,10 +321,17 @@ impl Shared {
             metrics.error(error.code().to_string());
         }
         counted::count_end(&metrics, &run.action, &end, begun.elapsed());
-        let released = self
-            .store
-            .tenant_tx(tenant, async |tx| tx.run_release(&held, &end).await);
-        if let Err(error) = released.await {
+        let unheard = AtomicBool::new(false);
+        let inventory = tokio::select! {
+            biased;
+            inventory = self.inventory(tenant, &run, &end) => inventory,
+            // Many states take a while to read, and the run is ours meanwhile.
+            never = self.look_after(tenant, &held, &cancellation, &unheard, &lost) => match never {},
+        };
+        if lost.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = self.release(tenant, &run, &held, &end, inventory).await {
             let error = Error::from(error);
             warn!(%tenant, run = %run.id, error = %error.log_text(), "a run was not given back");
         }

@@ -4,11 +4,13 @@
 //! epoch, which also takes its environment, and drives the same run core as the command line does. A worker
 //! that dies leaves the row as it was: whoever takes it next goes on through the core's own resumption.
 //!
-//! Reading order: `vault`, `storage`, `layers`, `tenant_texts`, `tables`, `unit_states`, `programs`, `tenant_run`, `carrier`, `driver`.
+//! Reading order: `vault`, `storage`, `layers`, `tenant_texts`, `tables`, `unit_states`, `programs`, `tenant_run`, `inventory`,
+//! `carrier`, `driver`.
 
 mod carrier;
 mod counted;
 mod driver;
+mod inventory;
 mod layers;
 mod leases;
 mod pinned;

@@ -21,6 +21,7 @@ mod blob;
 mod bootstrap;
 mod catalog;
 mod cloud_account;
+mod cmdb;
 mod compartment;
 mod component;
 mod config;
@@ -74,7 +75,12 @@ pub use audit::{AuditFilter, ChainHead};
 pub use backup::{BackupManifest, BackupScope, RestoreKeys};
 pub use blob::WorkspaceFile;
 pub use cloud_account::{CloudAccount, NewCloudAccount};
-pub use compartment::Compartment;
+pub use cmdb::{
+    CheckedImport, CmdbSync, GraphLimits, GraphPart, ImportCounts, ItemFilter, ItemStatus,
+    KnownSync, NewClass, NewImport, NewRelationship, StoredClass, StoredHistory, StoredImport,
+    StoredItem, StoredRelationship, StoredSync, SyncCounts,
+};
+pub use compartment::{Compartment, NewCompartment};
 pub use component::{
     ComponentFilter, ComponentUser, DraftContent, NewVersion, StoredComponent, StoredVersion,
 };
@@ -98,7 +104,7 @@ pub use notification::{
     KEPT_NOTIFICATIONS, NOTIFICATION_KINDS, NewNotification, NotifiedPeople, StoredNotification,
 };
 pub use notification_preference::{StoredDigest, StoredPreference};
-pub use page::{ListPage, MarkCursor, RowCursor};
+pub use page::{ListPage, MarkCursor, NamedCursor, RowCursor};
 pub use probe::WriteProbe;
 pub use quota::{EffectiveQuota, EffectiveSetting, Quota};
 pub use read_trail::FlushedReads;

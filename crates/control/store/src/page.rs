@@ -82,6 +82,32 @@ impl FromStr for MarkCursor {
     }
 }
 
+/// A row of a list that is ordered by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedCursor {
+    pub name: String,
+    pub id: Uuid,
+}
+
+impl fmt::Display for NamedCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The name comes last: it has letters of any kind.
+        write!(f, "{}.{}", self.id, self.name)
+    }
+}
+
+impl FromStr for NamedCursor {
+    type Err = NotARowCursor;
+
+    fn from_str(text: &str) -> Result<Self, NotARowCursor> {
+        let (id, name) = text.split_once('.').ok_or(NotARowCursor)?;
+        Ok(Self {
+            name: name.to_owned(),
+            id: id.parse().map_err(|_| NotARowCursor)?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

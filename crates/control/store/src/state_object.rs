@@ -96,6 +96,17 @@ impl TenantTx {
         .await?)
     }
 
+    /// Keys that begin so, and which write each object is of. By order and not by `starts_with`, so that the index is used.
+    pub async fn state_tags(&mut self, prefix: &str) -> Result<Vec<(String, Uuid)>, StoreError> {
+        Ok(sqlx::query_as(
+            "SELECT key, tag FROM state_objects WHERE key >= $1 AND key < $2 ORDER BY key",
+        )
+        .bind(prefix)
+        .bind(format!("{prefix}\u{10FFFF}"))
+        .fetch_all(self.connection())
+        .await?)
+    }
+
     /// What the database's clock says.
     pub async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
         Ok(sqlx::query_scalar("SELECT clock_timestamp()")

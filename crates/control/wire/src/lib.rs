@@ -5,6 +5,7 @@
 
 mod approval;
 mod catalog;
+mod cmdb;
 mod delivery;
 mod deployment;
 mod detail;
@@ -29,6 +30,11 @@ pub use catalog::{
     ContractDifference, DeprecateVersion, GovernanceRule, KindInCloud, Limits, PublishComponent,
     PublishedComponent, ResourceKind, SetCloud, SetKindInCloud, SetResourceKind, SetRule,
     VersionChanges,
+};
+pub use cmdb::{
+    AddCompartment, CmdbHit, ConfigurationItem, GraphItem, ImportItems, ImportJob, ItemClass,
+    ItemCompartment, ItemGraph, ItemHistoryEntry, ItemRelationship, LineProblem, MoveItem,
+    RelateItems, SetItemClass, UnitSync,
 };
 pub use delivery::{
     Delivery, DeliveryDetail, DeliveryTry, DigestSchedule, KindPreference, NotificationPreferences,

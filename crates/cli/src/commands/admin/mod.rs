@@ -7,6 +7,7 @@ mod approval_policy;
 pub(crate) mod approve;
 pub(crate) mod audit;
 pub(crate) mod catalog;
+pub(crate) mod cmdb;
 mod conditions;
 pub(crate) mod group;
 pub(crate) mod image;

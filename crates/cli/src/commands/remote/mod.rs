@@ -58,6 +58,7 @@ impl NimbusCommand {
             | Self::Catalog(_)
             | Self::Rule(_)
             | Self::Zone(_)
+            | Self::Cmdb(_)
             | Self::Approve(_)
             | Self::Notification(_)
             | Self::Resolver(_)

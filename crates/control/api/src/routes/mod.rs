@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod auth;
 mod cloud_accounts;
+mod cmdb;
 mod components;
 mod deployments;
 mod governance;
@@ -62,6 +63,7 @@ pub(crate) fn all() -> Vec<Route> {
         components::routes(),
         governance::routes(),
         semantic::routes(),
+        cmdb::routes(),
         zones::routes(),
     ]
     .into_iter()

@@ -120,6 +120,13 @@ fn input(field: &str, tenant: &str) -> String {
         "setGovernanceRule" => "{allowed: true}".to_owned(),
         "putSemanticType" => "{category: \"x\"}".to_owned(),
         "putSemanticMapping" => "{note: \"x\"}".to_owned(),
+        "importResources" => "{format: \"jsonl\", content: \"x\"}".to_owned(),
+        "relateResources" => format!(
+            "{{sourceId: \"{nobody}\", targetId: \"{}\", relationship: \"uses\"}}",
+            Uuid::new_v4()
+        ),
+        "putItemClass" => "{description: \"x\"}".to_owned(),
+        "createCompartment" => format!("{{name: \"{unique}\"}}"),
         "createZone" => format!("{{name: \"{unique}\", provider: \"aws\"}}"),
         "updateZone" => "{name: \"no-such-zone\", provider: \"aws\"}".to_owned(),
         "putZoneTemplate" => "{mandatoryComponents: []}".to_owned(),
@@ -201,6 +208,7 @@ fn argument(field: &str, name: &str, tenant: &str) -> Option<String> {
         "digest" => text("x"),
         "filter" if matches!(field, "tenants" | "runLog") => None,
         "filter" => Some(format!("{{tenantId: \"{tenant}\"}}")),
+        "query" => text("x"),
         "question" => Some(format!(
             "{{userId: \"{}\", permission: \"users:read\"}}",
             Uuid::new_v4()
@@ -216,7 +224,8 @@ fn argument(field: &str, name: &str, tenant: &str) -> Option<String> {
         "reason" if field == "rejectRequest" => text("x"),
         "pagination" | "first" | "after" | "since" | "slug" | "rehearsal" | "revision"
         | "provider" | "reason" | "idempotencyKey" | "forgetCreates" | "types" | "resourceId"
-        | "stackInstance" | "force" | "comment" | "unread" => None,
+        | "stackInstance" | "force" | "comment" | "unread" | "text" | "depth" | "items"
+        | "compartmentId" => None,
         other => panic!("{field} takes {other}, which has no row in the matrix"),
     }
 }

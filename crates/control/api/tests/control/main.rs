@@ -16,6 +16,8 @@ mod borders;
 mod canary;
 mod catalog;
 mod cloud_accounts;
+mod cmdb;
+mod cmdb_import;
 mod delegation;
 mod deliveries;
 mod environments;

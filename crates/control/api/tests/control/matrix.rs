@@ -85,6 +85,13 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "semantic.clouds.put" => json!({"display_name": "x"}),
         "semantic.types.put" => json!({"category": "x"}),
         "semantic.mappings.put" => json!({}),
+        "cmdb.items.update" => json!({"compartment": null}),
+        "cmdb.relationships.create" => {
+            json!({"source": nobody, "target": Uuid::new_v4(), "relationship": "uses"})
+        }
+        "cmdb.classes.put" => json!({}),
+        "cmdb.compartments.create" => json!({"name": unique}),
+        "cmdb.imports.create" => json!({"format": "jsonl", "content": "x"}),
         "zones.create" => json!({"name": unique, "provider": "aws"}),
         "zones.update" => json!({"provider": "aws"}),
         "zones.publish" | "zones.environments.create" => json!({}),
@@ -144,6 +151,9 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         "{notification}",
         "{webhook}",
         "{delivery}",
+        "{ci}",
+        "{relationship}",
+        "{compartment}",
     ] {
         path = path.replace(name, &Uuid::new_v4().to_string());
     }
@@ -165,6 +175,7 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         ("{resource}", "no:such:Resource"),
         ("{resolver}", "secret"),
         ("{pool}", "no-such-pool"),
+        ("{class}", "no-such-class"),
     ] {
         path = path.replace(name, value);
     }
@@ -184,6 +195,9 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
             | "deployments.unit.health"
     ) {
         path.push_str("&environment=dev");
+    }
+    if operation.id == "cmdb.search" {
+        path.push_str("&query=x");
     }
     if operation.id == "workspace.contents.read" {
         path.push_str(&format!("&digests={}", "0".repeat(64)));

@@ -3,6 +3,7 @@
 
 mod approvals;
 mod catalog;
+mod cmdb;
 mod deliveries;
 mod deployments;
 mod library;
@@ -17,6 +18,7 @@ mod zones;
 
 pub(crate) use approvals::ApprovalChanges;
 pub(crate) use catalog::CatalogChanges;
+pub(crate) use cmdb::CmdbChanges;
 pub(crate) use deliveries::DeliveryChanges;
 pub(crate) use deployments::DeploymentChanges;
 pub(crate) use library::LibraryChanges;

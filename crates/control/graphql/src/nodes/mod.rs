@@ -3,6 +3,7 @@
 mod approval;
 mod audit;
 mod catalog;
+mod cmdb;
 mod delivery;
 mod deployment;
 mod event;
@@ -21,6 +22,10 @@ pub(crate) use audit::{AuditNode, AuditVerificationNode};
 pub(crate) use catalog::{
     CloudNode, ComponentInstanceNode, ComponentNode, ComponentVersionNode, PublishedComponentNode,
     RuleNode, SemanticMappingNode, SemanticTypeNode, VersionChangesNode,
+};
+pub(crate) use cmdb::{
+    CompartmentNode, ImportJobNode, ItemClassNode, ItemGraphNode, ItemHistoryNode, ItemNode,
+    ListedItems, RelationshipNode, SearchResultsNode, SearchTypeNode, UnitSyncNode,
 };
 pub(crate) use delivery::{DeliveryNode, PreferencesNode, WebhookNode};
 pub(crate) use deployment::{

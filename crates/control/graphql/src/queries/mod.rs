@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod catalog;
+mod cmdb;
 mod deliveries;
 mod deployments;
 mod library;
@@ -18,6 +19,7 @@ mod zones;
 pub(crate) use approvals::ApprovalQueries;
 pub(crate) use audit::AuditQueries;
 pub(crate) use catalog::CatalogQueries;
+pub(crate) use cmdb::CmdbQueries;
 pub(crate) use deliveries::DeliveryQueries;
 pub(crate) use deployments::DeploymentQueries;
 pub(crate) use library::LibraryQueries;

@@ -175,28 +175,67 @@ const TABLES: &[(&str, &[&str])] = &[
 ];
 
 /// Tables of every tenant's own schema.
-const OWN_TABLES: &[(&str, &[&str])] = &[(
-    "deployed_components",
-    &[
-        "id",
-        "component",
-        "component_version",
-        "tenant_id",
-        "environment",
-        "stack_instance_id",
-        "pulumi_stack_name",
-        "resolved_parameters",
-        "outputs",
-        "status",
-        "pulumi_state_url",
-        "deployed_at",
-        "deployed_by",
-        "error_message",
-        "created_at",
-        "updated_at",
-        "deleted_at",
-    ],
-)];
+const OWN_TABLES: &[(&str, &[&str])] = &[
+    (
+        "compartments",
+        &[
+            "id",
+            "tenant_id",
+            "parent_id",
+            "name",
+            "cloud_id",
+            "provider_type",
+            "created_at",
+        ],
+    ),
+    (
+        "ci_classes",
+        &["id", "name", "provider_type", "attributes", "relationships"],
+    ),
+    (
+        "configuration_items",
+        &[
+            "id",
+            "tenant_id",
+            "compartment_id",
+            "ci_class_id",
+            "cloud_resource_id",
+            "name",
+            "attributes",
+            "pulumi_urn",
+            "state_version",
+            "created_at",
+            "updated_at",
+            "deleted_at",
+        ],
+    ),
+    (
+        "ci_relationships",
+        &["id", "source_ci", "target_ci", "relationship", "attributes"],
+    ),
+    (
+        "deployed_components",
+        &[
+            "id",
+            "component",
+            "component_version",
+            "tenant_id",
+            "environment",
+            "stack_instance_id",
+            "pulumi_stack_name",
+            "resolved_parameters",
+            "outputs",
+            "status",
+            "pulumi_state_url",
+            "deployed_at",
+            "deployed_by",
+            "error_message",
+            "created_at",
+            "updated_at",
+            "deleted_at",
+        ],
+    ),
+];
 
 #[tokio::test]
 async fn the_tables_of_the_document_have_its_columns() {
