@@ -86,11 +86,15 @@ export class BenchServer {
 
   #upgrade(request, socket) {
     const key = createHash("sha1").update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: ${key}\r\n\r\n`);
+    // A browser takes no answer that leaves out the protocol it asked for.
+    const protocol = request.headers["sec-websocket-protocol"];
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: ${key}\r\n${protocol ? `sec-websocket-protocol: ${protocol}\r\n` : ""}\r\n`);
     socket.on("error", () => undefined);
-    const found = RUN.exec(new URL(request.url, "http://x").pathname);
-    const feed = { socket, units: Number(found?.[1] ?? 1), events: content.events(Number(found?.[1] ?? 1)), seq: 1, done: 0 };
     this.#sockets.add(socket);
+    const found = RUN.exec(new URL(request.url, "http://x").pathname);
+    // Notifications and approvals: open, and nothing happens on them.
+    if (!found) return;
+    const feed = { socket, units: Number(found[1]), events: content.events(Number(found[1])), seq: 1, done: 0 };
     this.feed = feed;
     this.#frame(feed, { type: "resumed", seq: 1, run: content.run(`run-${feed.units}-0`, 1), server_time: this.now() });
   }

@@ -4,6 +4,7 @@ import { mkdirSync } from "node:fs";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
+import { approvalTests } from "./approvals";
 import { Api, CANARY } from "./content";
 import { RUN_MS } from "./scene";
 import type { Scene } from "./scene";
@@ -112,11 +113,15 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "Runs" }).waitFor();
     expect(page.url()).toContain("status=ended");
-  });
-
-  it("leads from a template to a finished plan with the keyboard alone", async () => {
+    // What the tests after this one work with.
     await api.enter();
     await api.fill();
+    await api.deployment(DEPLOYMENT);
+  });
+
+  approvalTests(scene, "D1GATE");
+
+  it("leads from a template to a finished plan with the keyboard alone", async () => {
     await go("/");
     await page.keyboard.press("Control+k");
     await page.keyboard.type("new deployment");
@@ -186,7 +191,6 @@ describe.skipIf(missing !== null)("the console", () => {
   });
 
   it("shows a run while it happens, and pauses and resumes it", async () => {
-    await api.deployment(DEPLOYMENT);
     await go(`/deployments/${DEPLOYMENT}`);
     await page.getByRole("button", { name: "Deploy…" }).first().press("Enter");
     await page.getByRole("button", { name: "Deploy (rehearsal)" }).press("Enter");
@@ -447,6 +451,7 @@ describe.skipIf(missing !== null)("the console", () => {
       ["run-missing", "/runs/00000000-0000-0000-0000-000000000000"],
       ["plan", plan],
       ["plan-change", changePlan],
+      ["approvals", "/approvals?status=all"],
       ["templates", "/templates"],
       ["components", "/components"],
       ["tenants", "/tenants"],

@@ -85,13 +85,27 @@ export class Api {
   }
 
   /** Somebody with one of the roles, in the administrator's own tenant. */
-  async person(role: string): Promise<{ email: string; password: string }> {
+  async person(role: string, name = role): Promise<{ email: string; password: string }> {
     const me = await this.call("GET", "/auth/me");
     const tenant = String((me["tenant"] as { id: string }).id);
-    const [email, password] = [`${role}@example.org`, `a long password of the ${role}`];
-    const user = await this.call("POST", `/tenants/${tenant}/users`, { email, display_name: `The ${role}`, password });
+    const [email, password] = [`${name}@example.org`, `a long password of the ${name}`];
+    const user = await this.call("POST", `/tenants/${tenant}/users`, { email, display_name: `The ${name}`, password });
     await this.call("POST", `/tenants/${tenant}/role-assignments`, { role, user_id: user["id"] });
     return { email, password };
+  }
+
+  /** The same server, as somebody else. */
+  async as(person: { email: string; password: string }): Promise<Api> {
+    const other = new Api(this.site);
+    other.#token = String((await this.call("POST", "/auth/login", person))["access_token"]);
+    return other;
+  }
+
+  /** From now on the administrator has to agree before anything changes in an environment, in rehearsal too. */
+  async guard(environment: string): Promise<void> {
+    const me = await this.call("GET", "/auth/me");
+    const step = { name: "release", approvers: [{ user: (me["user"] as { id: string }).id }], needs: "any", timeout_seconds: 86_400 };
+    await this.call("PUT", `/approval-policies/${environment}`, { steps: [step], own_requests: false, rehearsals: true });
   }
 
   /** Saves the manifest again, so that it has a new revision. */

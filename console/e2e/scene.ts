@@ -4,8 +4,8 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import type { Api } from "./content";
 import type { Site, Watch } from "./support";
 
-/** A plan or a run of eight programs takes a quarter of a minute, and minutes on a machine that builds meanwhile. */
-export const RUN_MS = 240_000;
+/** A plan or a run of eight programs takes a quarter of a minute, and many minutes on a machine that builds meanwhile. */
+export const RUN_MS = 900_000;
 
 export interface Scene {
   readonly site: Site;

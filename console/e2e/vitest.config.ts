@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ["*.e2e.ts"],
     fileParallelism: false,
-    testTimeout: 600_000,
+    testTimeout: 1_800_000,
     hookTimeout: 180_000,
     sequence: { concurrent: false },
   },

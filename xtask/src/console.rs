@@ -107,10 +107,11 @@ pub(crate) fn browser(
 ) -> Result<usize> {
     fs::create_dir_all(repo.join("target"))?;
     fs::write(skips, "")?;
-    // With the features of the whole workspace, as the tests have built it.
+    // As a part of a test, because development dependencies switch features on: `cargo build` would compile
+    // almost everything a second time beside what the tests have built.
     process::run_foreground(
         process::cargo()
-            .args(["build", "--workspace", "--bin", "nimbus"])
+            .args(["test", "--workspace", "--no-run", "--test", "command_line"])
             .current_dir(repo.root()),
     )
     .context("the server was not built")?;

@@ -121,8 +121,9 @@ async function ask<O extends Operation>(operation: O, options: Options<O>): Prom
 
 async function renewing(once: () => Promise<Response>, url: string): Promise<Response> {
   const response = await once();
-  if (response.status !== 401 || url.startsWith("/api/v1/auth/login") || !mayBeSignedIn()) return response;
-  if (await renew()) return once();
+  if (response.status !== 401 || url.startsWith("/api/v1/auth/login")) return response;
+  // Another tab or a socket may have found out first, and have forgotten the code: this page has to hear of it all the same.
+  if (mayBeSignedIn() && (await renew())) return once();
   for (const listener of signedOutListeners) listener();
   return response;
 }

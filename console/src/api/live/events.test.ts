@@ -1,8 +1,8 @@
 /** Watching a tenant's events through breaks. */
 import { describe, expect, it } from "vitest";
 
-import { EventFeed } from "./events";
-import type { Line, TenantEvent } from "./events";
+import { EventFeed, tenantEvents } from "./events";
+import type { Line, LiveEvent } from "./events";
 
 class Fake implements Line {
   onopen: Line["onopen"] = null;
@@ -22,8 +22,8 @@ class Fake implements Line {
 function scene(signedIn = true) {
   const lines: Fake[] = [];
   const waits: (() => void)[] = [];
-  const heard: (TenantEvent | null)[] = [];
-  const feed = new EventFeed("t1", ["approval.required"], (event) => heard.push(event), {
+  const heard: (LiveEvent | null)[] = [];
+  const feed = new EventFeed(tenantEvents("t1", ["approval.required"]), (event) => heard.push(event), {
     open: () => {
       const line = new Fake();
       lines.push(line);
@@ -46,7 +46,7 @@ function scene(signedIn = true) {
   return { feed, lines, waits, heard, begin };
 }
 
-const event = (cursor: string) => ({ type: "next", id: "1", payload: { data: { eventReceived: { type: "approval.required", cursor, data: {} } } } });
+const event = (cursor: string) => ({ type: "next", id: "1", payload: { data: { eventReceived: { cursor, data: {} } } } });
 const since = (line: Fake) => (line.sent.at(-1) as { payload: { variables: object } }).payload.variables;
 
 describe("the feed of a tenant's events", () => {

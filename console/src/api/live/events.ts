@@ -1,6 +1,6 @@
 /**
- * Events of a tenant, by GraphQL over its socket (`graphql-transport-ws`). After a break it goes on behind the last one that
- * it heard; where that is not possible it says that something was missed.
+ * Events of a tenant or of a person, by GraphQL over its socket (`graphql-transport-ws`). After a break it goes on behind the
+ * last one that it heard; where that is not possible it says that something was missed.
  */
 import { renew } from "../client";
 
@@ -8,17 +8,34 @@ const SLOWEST_MS = 30_000;
 const FASTEST_MS = 500;
 const SIGNED_OUT = 4401;
 const PROTOCOL = "graphql-transport-ws";
-const WATCH = "subscription($tenant: ID!, $types: [String!], $since: String) { eventReceived(tenantId: $tenant, types: $types, since: $since) { type cursor data } }";
 
-export interface TenantEvent {
-  type: string;
+export interface LiveEvent {
   cursor: string;
   data: Record<string, unknown>;
 }
 
+/** A subscription whose events have a cursor, and which takes the last one as `since`. */
+export interface Subscription {
+  field: string;
+  query: string;
+  variables: Record<string, unknown>;
+}
+
+/** Events of some types of a tenant, of those that the one who asks may hear. */
+export function tenantEvents(tenant: string, types: string[]): Subscription {
+  const query = "subscription($tenant: ID!, $types: [String!], $since: String) { eventReceived(tenantId: $tenant, types: $types, since: $since) { cursor data } }";
+  return { field: "eventReceived", query, variables: { tenant, types } };
+}
+
+/** What somebody is told in person; only they may ask for it. */
+export function ownNotifications(user: string): Subscription {
+  const query = "subscription($user: ID!, $since: String) { notificationReceived(userId: $user, since: $since) { cursor data } }";
+  return { field: "notificationReceived", query, variables: { user } };
+}
+
 interface Said {
   type: string;
-  payload?: { data?: { eventReceived?: TenantEvent | null } | null };
+  payload?: { data?: Record<string, LiveEvent | null> | null };
 }
 
 /** What is used of a socket. */
@@ -54,10 +71,9 @@ export class EventFeed {
   #forget: () => void = () => undefined;
 
   constructor(
-    private readonly tenant: string,
-    private readonly types: string[],
+    private readonly subscription: Subscription,
     /** An event, or nothing where some may have been missed. */
-    private readonly heard: (event: TenantEvent | null) => void,
+    private readonly heard: (event: LiveEvent | null) => void,
     private readonly parts: EventFeedParts = BROWSER,
   ) {}
 
@@ -78,8 +94,8 @@ export class EventFeed {
   #said(line: Line, said: Said): void {
     switch (said.type) {
       case "connection_ack": {
-        const variables = { tenant: this.tenant, types: this.types, since: this.#cursor };
-        line.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: WATCH, variables } }));
+        const { query, variables } = this.subscription;
+        line.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query, variables: { ...variables, since: this.#cursor } } }));
         if (this.#broken && this.#cursor === null) this.heard(null);
         this.#broken = false;
         return;
@@ -88,7 +104,7 @@ export class EventFeed {
         line.send(JSON.stringify({ type: "pong" }));
         return;
       case "next": {
-        const event = said.payload?.data?.eventReceived;
+        const event = said.payload?.data?.[this.subscription.field];
         if (!event) return;
         this.#attempt = 0;
         this.#cursor = event.cursor;

@@ -10,7 +10,6 @@ import { StatusShape } from "../../components/StatusShape";
 import { Time } from "../../components/Time";
 import { useMay, usePlace } from "../shell/context";
 import { agreedWords, progressOf } from "./chain";
-import { useApprovalFeed } from "./useApprovals";
 
 interface LineProps {
   /** Nothing where one may not see it. */
@@ -58,7 +57,6 @@ export function RunWaits({ run, tenant }: { run: Run; tenant: string | undefined
   const may = useMay();
   const waits = run.status === "queued" && Boolean(run.approval);
   const readable = waits && may("approval:request:read") === null;
-  useApprovalFeed(waits);
   const found = useQuery({ ...approvalQuery(tenant, run.approval ?? ""), enabled: readable }).data;
   // The request is decided before the run's own feed says so.
   if (!waits || (found && found.status !== "pending")) return null;
@@ -70,7 +68,6 @@ export function PlanWaits({ run }: { run: Run }) {
   const { named } = usePlace();
   const may = useMay();
   const on = run.status === "ended" && may("approval:request:read") === null;
-  useApprovalFeed(on);
   const filter = { status: "pending", deployment: run.deployment, environment: run.environment };
   const found = useQuery({ ...approvalsQuery(named, filter), enabled: on }).data;
   const own = found?.items.filter((one) => one.plan === run.id) ?? [];

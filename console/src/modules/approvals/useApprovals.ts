@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 
-import { EventFeed } from "../../api/live/events";
+import { EventFeed, tenantEvents } from "../../api/live/events";
 import { groupsQuery, usersQuery } from "../../api/queries/access";
 import { useMay, usePlace } from "../shell/context";
 import type { Names } from "./chain";
@@ -11,15 +11,15 @@ export const APPROVAL_EVENTS = ["approval.required", "approval.changed", "approv
 /** What an approval that moves makes old. */
 const OLD = ["approvals", "approval", "runs", "run"];
 
-/** Reads again what changed, as long as something on the page is about approvals and the one who looks may see them. */
-export function useApprovalFeed(wanted = true): void {
+/** Reads again what changed, on every page: the frame counts what waits. Nothing for those who may not see approvals. */
+export function useApprovalFeed(): void {
   const { tenant } = usePlace();
   const may = useMay();
   const client = useQueryClient();
-  const on = wanted && may("approval:request:read") === null;
+  const on = may("approval:request:read") === null;
   useEffect(() => {
     if (!on) return;
-    const feed = new EventFeed(tenant.id, APPROVAL_EVENTS, () => {
+    const feed = new EventFeed(tenantEvents(tenant.id, APPROVAL_EVENTS), () => {
       for (const name of OLD) void client.invalidateQueries({ queryKey: [name] });
     });
     feed.start();

@@ -21,6 +21,8 @@ export type Order = "layer" | "duration" | "attention";
 export type Show = "all" | "active" | "changed" | "failed";
 
 const ROW = 24;
+/** The axis stays on top of what scrolls, and moves every row down by its height. */
+const AXIS = 22;
 
 interface Props {
   store: RunStore;
@@ -86,7 +88,7 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
   const now = useNow() + store.clockOffset;
   const scale = scaleOf(store.model, units, now);
   const starts = useMemo(() => expectedStarts(units, now), [units, now]);
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20 });
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20, scrollPaddingEnd: AXIS });
   const at = rows.findIndex((row) => row.kind === "unit" && row.name === selected);
   useEffect(() => {
     if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });

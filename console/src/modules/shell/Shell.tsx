@@ -7,6 +7,10 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { signOut } from "../../api/queries/session";
 import { IconButton } from "../../components/Button";
 import { Menu } from "../../components/Menu";
+import { ApprovalsBadge, useMyApprovals } from "../approvals/ApprovalsBadge";
+import { useApprovalFeed } from "../approvals/useApprovals";
+import { badge } from "../notifications/about";
+import { Bell } from "../notifications/Bell";
 import { CommandPalette } from "./CommandPalette";
 import { usePlace } from "./context";
 import { useFrame } from "./frame";
@@ -46,6 +50,7 @@ export function Shell() {
   }, [path]);
 
   useReturn(path);
+  useApprovalFeed();
 
   const commands = useCommands();
   const narrow = folded || wide;
@@ -85,6 +90,8 @@ export function Shell() {
           <span className="grow trunc">Search or run a command</span>
           <kbd>{navigator.platform.startsWith("Mac") ? "⌘K" : "Ctrl K"}</kbd>
         </button>
+        <ApprovalsBadge />
+        <Bell />
         <IconButton icon={CircleHelp} label="Keys and help" onClick={() => setHelp(true)} />
         <Account />
       </header>
@@ -134,6 +141,7 @@ interface NavigationProps {
 
 function Navigation({ permissions, fold, folded }: NavigationProps) {
   const entries = permitted(permissions);
+  const waiting = useMyApprovals();
   const groups = [...new Set(entries.map((entry) => entry.group))].filter((group) => group !== "Settings");
   const link = (entry: (typeof entries)[number]) => (
     <Link
@@ -145,6 +153,11 @@ function Navigation({ permissions, fold, folded }: NavigationProps) {
     >
       <entry.icon className="i" aria-hidden strokeWidth={1.75} />
       <span>{entry.label}</span>
+      {entry.to === "/approvals" && waiting.items.length > 0 ? (
+        <span className="n" aria-hidden>
+          {badge(waiting.items.length, waiting.more)}
+        </span>
+      ) : null}
     </Link>
   );
   return (

@@ -13,7 +13,7 @@ import { Time, useNow } from "../../components/Time";
 import { ChainProgress } from "../../modules/approvals/ChainProgress";
 import { approvalLook, whyNot } from "../../modules/approvals/chain";
 import { DecideDialog } from "../../modules/approvals/DecideDialog";
-import { useApprovalFeed, useNames } from "../../modules/approvals/useApprovals";
+import { useNames } from "../../modules/approvals/useApprovals";
 import { actionWord } from "../../modules/runs/looks";
 import { Rehearsal } from "../../modules/runs/RunTable";
 import { useMay, usePlace } from "../../modules/shell/context";
@@ -24,7 +24,6 @@ export function ApprovalPage() {
   const { approval = "" } = useParams({ strict: false }) as { approval?: string };
   const { named } = usePlace();
   const found = useQuery(approvalQuery(named, approval));
-  useApprovalFeed();
   if (found.isError && (found.error as { status?: number }).status === 404) return <NotFound />;
   if (found.isError && !found.data) return <div className="page"><Failed what="The approval was not read" error={found.error} onRetry={() => void found.refetch()} /></div>;
   if (!found.data) return <div className="page"><Skeleton /></div>;

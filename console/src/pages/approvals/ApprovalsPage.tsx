@@ -14,7 +14,7 @@ import { StatusPill } from "../../components/StatusShape";
 import { Time } from "../../components/Time";
 import { approvalLook, yoursFirst } from "../../modules/approvals/chain";
 import type { Names } from "../../modules/approvals/chain";
-import { useApprovalFeed, useNames } from "../../modules/approvals/useApprovals";
+import { useNames } from "../../modules/approvals/useApprovals";
 import { actionWord } from "../../modules/runs/looks";
 import { Rehearsal } from "../../modules/runs/RunTable";
 import { useMay, usePlace } from "../../modules/shell/context";
@@ -72,7 +72,6 @@ export function ApprovalsPage() {
   const may = useMay();
   const names = useNames();
   useCrumbs([{ label: "Approvals" }]);
-  useApprovalFeed();
   const search = useSearch({ strict: false }) as Filter;
   const navigate = useNavigate();
   const [count, setCount] = useState(FIRST);

@@ -3,10 +3,14 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 
 import type { PermissionKey } from "../../api/generated/openapi";
+import type { Approval } from "../../api/queries/approvals";
 import { deploymentsQuery } from "../../api/queries/deployments";
 import { runsQuery } from "../../api/queries/runs";
 import type { Run } from "../../api/queries/runs";
 import { Empty, Failed, Skeleton } from "../../components/PageState";
+import { useMyApprovals } from "../../modules/approvals/ApprovalsBadge";
+import { WaitingLine } from "../../modules/approvals/WaitsForApproval";
+import { actionWord } from "../../modules/runs/looks";
 import { RunTable } from "../../modules/runs/RunTable";
 import { useMay, usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
@@ -22,6 +26,11 @@ function needsSomebody(runs: Run[]): Run[] {
   });
 }
 
+/** Whether somebody has to agree before it begins. */
+function waits(run: Run): boolean {
+  return run.status === "queued" && Boolean(run.approval);
+}
+
 export function HomePage() {
   const { me, named } = usePlace();
   const may = useMay();
@@ -29,11 +38,14 @@ export function HomePage() {
   useCrumbs([{ label: "Home" }]);
   const runs = useQuery(runsQuery(named));
   const deployments = useQuery(deploymentsQuery(named));
+  const approvals = useMyApprovals();
   if (runs.isPending) return <div className="page"><Skeleton /></div>;
   if (runs.isError) return <div className="page"><Failed what="Runs were not read" error={runs.error} onRetry={() => void runs.refetch()} /></div>;
   const all = runs.data.items;
   const needs = needsSomebody(all);
-  const running = all.filter((run) => run.status === "running" || run.status === "queued");
+  const decided = new Set(approvals.items.map((approval) => approval.run));
+  const waiting = all.filter((run) => waits(run) && !decided.has(run.id));
+  const running = all.filter((run) => run.status === "running" || (run.status === "queued" && !waits(run)));
   const first = me.user.display_name.split(" ")[0] || me.user.email;
   return (
     <div className="page">
@@ -47,12 +59,37 @@ export function HomePage() {
         <FirstSteps off={may("deployment:definition:create")} />
       ) : (
         <>
-          <Section title="Needs you" runs={needs} empty="Nothing waits for you." />
+          <NeedsYou runs={needs} approvals={approvals.items} />
+          {waiting.length > 0 ? <Section title="Waits for others" runs={waiting} empty="" /> : null}
           <Section title="Running now" runs={running} empty="Nothing runs." />
           <Section title="Last runs" runs={all.filter((run) => run.status === "ended").slice(0, 8)} empty="No run has ended yet." />
         </>
       )}
     </div>
+  );
+}
+
+/** Decisions first: others wait for them. */
+function NeedsYou({ runs, approvals }: { runs: Run[]; approvals: Approval[] }) {
+  const nothing = runs.length === 0 && approvals.length === 0;
+  return (
+    <section className="section" aria-label="Needs you">
+      <h2>Needs you</h2>
+      {nothing ? <p className="mute">Nothing waits for you.</p> : null}
+      {approvals.map((approval) => (
+        <WaitingLine
+          key={approval.id}
+          approval={approval}
+          what={`${actionWord(approval.action)} ${approval.deployment} in ${approval.environment} (${approval.run_number})`}
+          action={
+            <Link to={`/approvals/${approval.id}`} className="btn sm pri">
+              Open<span className="hidden-text"> the approval of {approval.run_number}</span>
+            </Link>
+          }
+        />
+      ))}
+      {runs.length > 0 ? <RunTable label="Needs you" runs={runs} /> : null}
+    </section>
   );
 }
 
