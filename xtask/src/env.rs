@@ -38,6 +38,7 @@ pub(crate) fn variables(tools: &InstalledTools) -> Vec<(&'static str, OsString)>
         ("NIMBUS_TEST_HELM", &tools.helm),
         ("NIMBUS_TEST_VALKEY", &tools.valkey),
         ("NIMBUS_TEST_SOCKET_IO", &tools.socket_io),
+        ("NIMBUS_TEST_TEMPORAL", &tools.temporal),
     ]
     .into_iter()
     .filter_map(|(name, tool)| Some((name, tool.path()?.clone().into_os_string())))
@@ -69,6 +70,7 @@ mod tests {
             helm: missing(),
             valkey: missing(),
             socket_io: missing(),
+            temporal: missing(),
         };
         assert_eq!(
             variables(&tools),

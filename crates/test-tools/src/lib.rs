@@ -45,6 +45,8 @@ pub enum Tool {
     Valkey,
     /// A folder with the `node_modules` of the Socket.IO client.
     SocketIoClient,
+    /// Temporal's `temporal`, which has its development server.
+    Temporal,
 }
 
 impl Tool {
@@ -62,6 +64,7 @@ impl Tool {
             Self::Helm => "NIMBUS_TEST_HELM",
             Self::Valkey => "NIMBUS_TEST_VALKEY",
             Self::SocketIoClient => "NIMBUS_TEST_SOCKET_IO",
+            Self::Temporal => "NIMBUS_TEST_TEMPORAL",
         }
     }
 
@@ -79,6 +82,7 @@ impl Tool {
             Self::Helm => "no helm",
             Self::Valkey => "no Valkey",
             Self::SocketIoClient => "no Socket.IO client",
+            Self::Temporal => "no Temporal server",
         }
     }
 

@@ -58,6 +58,10 @@ impl Definitions {
         self.flows.contains_key(name)
     }
 
+    pub fn has_step(&self, name: &str) -> bool {
+        self.steps.contains_key(name)
+    }
+
     /// Runs a workflow's code; for runtimes. A panic is a failure; a name that this process does not
     /// know is a stop, because another version of it may.
     pub async fn run_flow(

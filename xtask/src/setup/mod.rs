@@ -86,6 +86,8 @@ pub(crate) struct InstalledTools {
     pub(crate) valkey: InstalledTool,
     /// A folder with the `node_modules` of the Socket.IO client.
     pub(crate) socket_io: InstalledTool,
+    /// Temporal's command line, which has its development server.
+    pub(crate) temporal: InstalledTool,
 }
 
 pub(crate) fn run(repo: &Repo, options: &SetupOptions) -> Result<()> {
@@ -131,6 +133,10 @@ pub(crate) fn install(repo: &Repo, scope: SetupScope) -> Result<InstalledTools> 
     let socket_io = report("Socket.IO client", socket_io::install(repo, &cache))?;
     let moto = report("S3 server", python::install_moto(repo, &cache))?;
     let schemathesis = report("fuzzer of APIs", python::install_schemathesis(repo, &cache))?;
+    let temporal = report(
+        "Temporal server",
+        Ok(python::install_temporal(repo, &cache)),
+    )?;
     Ok(InstalledTools {
         node_sdk,
         python,
@@ -140,6 +146,7 @@ pub(crate) fn install(repo: &Repo, scope: SetupScope) -> Result<InstalledTools> 
         postgres,
         valkey,
         socket_io,
+        temporal,
         ..find(repo)?
     })
 }
@@ -186,6 +193,7 @@ pub(crate) fn find(repo: &Repo) -> Result<InstalledTools> {
         helm: on_path("helm"),
         valkey: valkey::find(&cache),
         socket_io: socket_io::find(repo, &cache)?,
+        temporal: python::find_temporal(repo, &cache)?,
     })
 }
 

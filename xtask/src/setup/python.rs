@@ -1,4 +1,5 @@
-//! Pinned Python environments: the Pulumi SDK, and an S3 server and a fuzzer of APIs for tests.
+//! Pinned Python environments: the Pulumi SDK, and an S3 server, a fuzzer of APIs and a Temporal server
+//! for tests.
 //!
 //! A virtual environment is built in one folder and renamed to another, which breaks the shebang of
 //! its console scripts but not its interpreter. So only `bin/python -m …` is used, and the S3 server
@@ -31,6 +32,13 @@ const SCHEMATHESIS: VirtualEnvironment = VirtualEnvironment {
     name: "schemathesis",
     pins: "tools/python/schemathesis.txt",
     megabytes: 120,
+};
+
+/// A wheel that holds a program; pip checks its digest.
+const TEMPORAL: VirtualEnvironment = VirtualEnvironment {
+    name: "temporal",
+    pins: "tools/python/temporal.txt",
+    megabytes: 300,
 };
 
 const START_MOTO: &str = include_str!("../../../tools/python/moto_server");
@@ -82,6 +90,30 @@ pub(crate) fn find_schemathesis(repo: &Repo, cache: &DownloadCache) -> Result<In
     SCHEMATHESIS
         .find(repo, cache)
         .map(|tool| tool.map_ready(interpreter))
+}
+
+/// The Temporal server. Tests say that they are skipped where there is none.
+pub(crate) fn install_temporal(repo: &Repo, cache: &DownloadCache) -> InstalledTool {
+    let installed = TEMPORAL.install(repo, cache, |folder| {
+        let mut version = Command::new(temporal(folder.to_path_buf()));
+        version.arg("--version");
+        process::run_logged(&mut version, &folder.join("install.log"))
+            .context("the Temporal server does not start")
+    });
+    match installed {
+        Ok(tool) => tool.map_ready(temporal),
+        Err(error) => InstalledTool::Missing(format!("it was not fetched: {error:#}")),
+    }
+}
+
+pub(crate) fn find_temporal(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
+    TEMPORAL
+        .find(repo, cache)
+        .map(|tool| tool.map_ready(temporal))
+}
+
+fn temporal(entry: PathBuf) -> PathBuf {
+    entry.join("bin").join("temporal")
 }
 
 fn interpreter(entry: PathBuf) -> PathBuf {

@@ -204,6 +204,10 @@ const EDGES: &[(&str, &[&str])] = &[
         &["nimbus-core", "nimbus-workflows"],
     ),
     (
+        "nimbus-workflows-temporal",
+        &["nimbus-core", "nimbus-workflows"],
+    ),
+    (
         "nimbus-workflows-testing",
         &["nimbus-core", "nimbus-workflows"],
     ),

@@ -47,11 +47,13 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
         ],
         "every query is in the store, where a transaction belongs to one tenant; workflows have a schema of their own",
     ),
-    (
-        "dbos",
-        &["nimbus-workflows-embedded"],
-        "only the adapters name a workflow engine",
-    ),
+    ("dbos", &["nimbus-workflows-embedded"], ONLY_ADAPTERS),
+    ("temporalio-client", TEMPORAL, ONLY_ADAPTERS),
+    ("temporalio-common", TEMPORAL, ONLY_ADAPTERS),
+    ("temporalio-macros", TEMPORAL, ONLY_ADAPTERS),
+    ("temporalio-sdk", TEMPORAL, ONLY_ADAPTERS),
+    ("temporalio-sdk-core", TEMPORAL, ONLY_ADAPTERS),
+    ("temporalio-workflow", TEMPORAL, ONLY_ADAPTERS),
     (
         "cel",
         &["nimbus-catalog"],
@@ -99,6 +101,9 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
         "only the AWS client, assets at web addresses, downloads of plugins, the client of our own API and calls to addresses that somebody gave ask over HTTP",
     ),
 ];
+
+const TEMPORAL: &[&str] = &["nimbus-workflows-temporal"];
+const ONLY_ADAPTERS: &str = "only the adapters name a workflow engine";
 
 const WIRE: &[&str] = &[
     "nimbus-engine-proto",
