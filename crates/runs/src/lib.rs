@@ -46,7 +46,8 @@ pub use planning::require_needs;
 pub use preview::{PreviewReport, PreviewRequest, preview};
 pub use progress::{FinishedRun, UnitSummary};
 pub use promotion::{
-    LastChange, PromotionGates, changes_environment, gate_status, require_signable,
+    LastChange, LastChangeSearch, PromotionGates, changes_environment, gate_status,
+    require_signable,
 };
 pub use record::{
     EngineChoice, NamedText, PolicyPackChoice, RehearsalChoice, RunChoices, RunRecord, RunRequest,

@@ -56,5 +56,5 @@ fn locked(environment: EnvironmentName, holder: &LockHolder) -> Error {
          since {since})"
     );
     Error::new(ErrorCode::ENVIRONMENT_LOCKED, message)
-        .with_help("wait for it with --wait, or see `nimbus locks`")
+        .with_help("wait for it with --wait, or see `nimbus locks ID`")
 }

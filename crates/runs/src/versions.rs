@@ -1,9 +1,11 @@
 //! Versions of an environment: made by a run that changed something, found by a rollback.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
-use nimbus_orchestrator::{RunAction, UnitGraph, UnitState, UnitVersion, VersionRecord};
+use nimbus_orchestrator::{
+    RememberedRun, RunAction, RunId, UnitGraph, UnitState, UnitVersion, VersionRecord,
+};
 
 use crate::bus::timestamp;
 use crate::context::RunContext;
@@ -11,7 +13,7 @@ use crate::execute::ExecutionReport;
 use crate::ports::RunPorts;
 use crate::progress::UnitWork;
 use crate::record::RunRecord;
-use crate::rollback::RestoreTargets;
+use crate::rollback::{RestoreTarget, RestoreTargets};
 use crate::unit::RestorePoint;
 
 /// The newest version of an environment.
@@ -34,7 +36,7 @@ pub(crate) async fn find(
         let message = format!("{environment} has no version {number}");
         let known = match (all.first(), all.last()) {
             (Some(first), Some(last)) => format!(
-                "there are versions {} to {}; `nimbus rollback --list` shows them",
+                "there are versions {} to {}; `nimbus rollback ID --environment {environment} --list` shows them",
                 first.version, last.version
             ),
             _ => "nothing was deployed yet".to_owned(),
@@ -66,24 +68,29 @@ pub(crate) async fn keep(context: &RunContext, outcome: &RunOutcome<'_>) -> Resu
     if let Some(last) = last.as_ref().filter(|last| last.run == record.run) {
         return Ok(Some(last.version));
     }
-    // A version is the whole environment, also where the run was about a part of it.
-    let mut units: BTreeMap<ComponentName, UnitVersion> = last
-        .as_ref()
-        .map(|last| last.units.clone())
-        .unwrap_or_default();
-    for (name, state) in &outcome.report.units {
+    // A version is the whole environment, also where the run was about a part of it. It names the state
+    // that each unit has now: what a failed run changed and this one skipped is in no version before.
+    let known = last.iter().flat_map(|last| last.units.keys());
+    let names: BTreeSet<&ComponentName> = known.chain(outcome.report.units.keys()).collect();
+    let mut units = BTreeMap::new();
+    for name in names {
+        let part = outcome.report.units.contains_key(name);
         let gone = match record.request.action {
-            RunAction::Destroy => true,
-            RunAction::Rollback => outcome
-                .targets
-                .and_then(|targets| targets.get(name))
-                .is_none_or(|target| !matches!(target.point, RestorePoint::Version(_))),
+            RunAction::Destroy => part,
+            RunAction::Rollback => {
+                let target = outcome.targets.and_then(|targets| targets.get(name));
+                let returned =
+                    |target: &RestoreTarget| matches!(target.point, RestorePoint::Version(_));
+                part && !target.is_some_and(returned)
+            }
             RunAction::Deploy | RunAction::Preview | RunAction::Refresh => false,
         };
-        if gone {
-            units.remove(name);
-        } else if ran(state) || !units.contains_key(name) {
-            units.insert(name.clone(), unit_version(context, outcome, name).await?);
+        if !gone {
+            let then = last
+                .as_ref()
+                .and_then(|last| Some((last.run, last.units.get(name)?)));
+            let unit = unit_version(context, outcome, name, then).await?;
+            units.insert(name.clone(), unit);
         }
     }
     let version = last.map_or(1, |last| last.version + 1);
@@ -103,27 +110,57 @@ async fn unit_version(
     context: &RunContext,
     outcome: &RunOutcome<'_>,
     name: &ComponentName,
+    then: Option<(RunId, &UnitVersion)>,
 ) -> Result<UnitVersion> {
     let address = context.address(name);
+    let part = outcome.report.units.contains_key(name);
+    let last = context.memory(name).await?.last_run;
+    // What is half done, or not what it was made from, is no proof later: whoever returns to it runs it.
+    let proved = last.filter(|last| last.outcome.is_whole() && !last.drifted);
+    if let (Some(then), Some(proved)) = (then, &proved)
+        && is_as_then(context, outcome, name, then, proved).await?
+    {
+        return Ok(then.1.clone());
+    }
+    let state = context.ports.engine.history_length(&address).await?;
+    if let Some((_, then)) = then.filter(|_| !part && state == 0) {
+        // Its state is not where the manifest of now says, and what was recorded of it is all there is.
+        return Ok(then.clone());
+    }
     let fingerprint = outcome
         .work
         .get(name)
-        .and_then(|work| work.fingerprint.clone());
-    let fingerprint = match fingerprint {
-        Some(fingerprint) => Some(fingerprint),
-        None => context
-            .memory(name)
-            .await?
-            .last_run
-            .map(|run| run.fingerprint),
+        .and_then(|work| work.fingerprint.clone())
+        .or_else(|| proved.map(|last| last.fingerprint))
+        .unwrap_or_default();
+    let needs = match (part, then) {
+        (false, Some((_, then))) => then.needs.clone(),
+        _ => outcome.graph.needs(name).cloned().collect(),
     };
-    let fingerprint = fingerprint.unwrap_or_default();
     Ok(UnitVersion {
-        state: context.ports.engine.history_length(&address).await?,
+        state,
         unit: address.unit.clone(),
         program: fingerprint.program_digest(),
         fingerprint: fingerprint.digest(),
         inputs: fingerprint,
-        needs: outcome.graph.needs(name).cloned().collect(),
+        needs,
     })
+}
+
+/// Whether nothing has touched a unit since the version that `then` is of. Asked of what is remembered, for a
+/// history is long.
+async fn is_as_then(
+    context: &RunContext,
+    outcome: &RunOutcome<'_>,
+    name: &ComponentName,
+    (version, then): (RunId, &UnitVersion),
+    last: &RememberedRun,
+) -> Result<bool> {
+    let untouched = match outcome.report.units.get(name) {
+        Some(state) => *state == UnitState::Skipped,
+        None => last.state == context.state_version(name).await?,
+    };
+    let before = last.run.is_some_and(|run| run <= version);
+    // Older versions may name a state from before a run that failed, and then other inputs too.
+    Ok(untouched && before && last.fingerprint == then.inputs)
 }

@@ -171,6 +171,19 @@ fn another_project_is_refused_while_there_are_states() {
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("organization/p/D1RUNS-a-dev"), "{message}");
     }
+    // Nor does one environment work on the state of another, whose people may be others.
+    let stack = before.find("\n  a:").expect("the stack of the manifest") + "\n  a:".len();
+    let (head, tail) = before.split_at(stack);
+    let names = "pulumi: {project: p, stacks: {stage: D1RUNS-a-dev}}";
+    fs::write(&manifest, format!("{head}\n    {names}{tail}")).unwrap();
+    for verb in ["deploy", "destroy"] {
+        let stage = [verb, ID, "--environment", "stage", "--rehearse", "--json"];
+        let refused = site.run(&stage);
+        let error = refused.summary()["error"].clone();
+        assert_eq!(error["code"], "NIM-0775", "{verb}: {}", refused.stdout);
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("the state of a in dev"), "{message}");
+    }
     fs::write(&manifest, &before).unwrap();
     site.rehearse("destroy", &[]).ok();
     fs::write(&manifest, &other).unwrap();

@@ -376,6 +376,40 @@ impl RunContext {
                  project, destroy its environments first",
             ));
         }
+        // Only where names are given can one be that of another environment.
+        let stacks = &self.manifest.stacks;
+        match stacks.values().any(|entry| entry.pulumi.is_some()) {
+            true => self.refuse_taken_states().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a manifest under which this environment would work on the state of another one: who may change this
+    /// one may have no word in the other.
+    async fn refuse_taken_states(&self) -> Result<()> {
+        let components = || self.manifest.stacks.keys();
+        let ours: BTreeMap<String, &ComponentName> = components()
+            .map(|component| (self.address(component).stack.to_string(), component))
+            .collect();
+        let environments = self.manifest.environments.keys().copied();
+        for environment in environments.filter(|other| *other != self.environment) {
+            for other in components() {
+                let memory = self.ports.memories.load(other, environment).await?;
+                let stack = memory.last_run.and_then(|last| last.stack);
+                let taken = stack.and_then(|stack| Some((*ours.get(&stack)?, stack)));
+                let Some((component, stack)) = taken else {
+                    continue;
+                };
+                let message = format!(
+                    "the manifest says {stack} of {component} in {}, and that is the state of {other} in \
+                     {environment}",
+                    self.environment
+                );
+                return Err(Error::new(ErrorCode::PROJECT_MOVED, message).with_help(
+                    "put the stack's `pulumi` names back as they were, or destroy the other environment first",
+                ));
+            }
+        }
         Ok(())
     }
 
