@@ -11,6 +11,7 @@ use nimbus_orchestrator::{
 use crate::checks::CheckResult;
 use crate::leases::ShownLease;
 use crate::record::RunRecord;
+use crate::session::stale::StaleUnits;
 use crate::unit::UnitReport;
 
 /// What is known of a unit's work.
@@ -46,7 +47,7 @@ pub struct FinishedRun {
     pub checks: Vec<CheckResult>,
     /// What is worth a warning.
     pub warnings: Vec<String>,
-    /// Units that could not be returned to where they were, and why.
+    /// Units that could not be returned to where they were, or only with values that no longer hold.
     pub attention: Vec<String>,
     /// Whether a unit waits for a person to look for what it may have created.
     pub open_creates: bool,
@@ -74,12 +75,16 @@ pub(crate) fn summaries(
 }
 
 /// What a person must look at.
-pub(crate) fn attention(units: &BTreeMap<ComponentName, UnitState>) -> Vec<String> {
+pub(crate) fn attention(
+    units: &BTreeMap<ComponentName, UnitState>,
+    stale: &StaleUnits,
+) -> Vec<String> {
     let stuck = units.iter().filter_map(|(name, state)| match state {
-        UnitState::Stuck { message } => {
-            Some(format!("{name}: {}", nimbus_telemetry::redact(message)))
-        }
+        UnitState::Stuck { message } => Some((name, message)),
         _ => None,
     });
-    stuck.collect()
+    let told = |(name, message): (&ComponentName, &String)| {
+        format!("{name}: {}", nimbus_telemetry::redact(message))
+    };
+    stuck.chain(stale).map(told).collect()
 }

@@ -19,13 +19,25 @@ pub struct RestoreTarget {
     pub point: RestorePoint,
     /// What it was made from then; empty where that is not recorded.
     pub made_from: Fingerprint,
+    /// What it needed then; of one that goes away, what it needs now.
+    pub needs: BTreeSet<ComponentName>,
 }
 
 impl RestoreTarget {
-    pub(crate) fn nothing() -> Self {
+    /// To a point of which nothing more is recorded.
+    pub fn of(point: RestorePoint) -> Self {
         Self {
-            point: RestorePoint::Nothing,
+            point,
             made_from: Fingerprint::default(),
+            needs: BTreeSet::new(),
+        }
+    }
+
+    /// Whether it comes back to what others may need, and is not only taken away.
+    fn returns(&self) -> bool {
+        match self.point {
+            RestorePoint::Version(_) => true,
+            RestorePoint::BeforeRun(_) | RestorePoint::Nothing => false,
         }
     }
 }
@@ -42,6 +54,7 @@ pub(crate) struct RollbackPlan {
     /// 0 is what there was before the first version.
     pub(crate) version: u32,
     pub(crate) targets: RestoreTargets,
+    /// Who waits for whom.
     pub(crate) graph: UnitGraph,
 }
 
@@ -122,9 +135,12 @@ async fn unsettled(
     Ok(unsettled)
 }
 
-/// The state that each unit returns to, and who needs whom; without a target, to what there was
+/// The state that each unit returns to, and who waits for whom; without a target, to what there was
 /// before the first run. Units that came later go away, and what is as it was stays alone. `now` is
 /// who needs whom in the manifest.
+///
+/// What returns may have to be made anew, so it waits for what it needed then. What goes away goes before
+/// what it needs.
 ///
 /// # Errors
 ///
@@ -136,48 +152,62 @@ pub fn restore_targets(
     now: &UnitGraph,
 ) -> Result<(RestoreTargets, UnitGraph)> {
     let mut targets = RestoreTargets::new();
-    let mut needs: BTreeMap<ComponentName, BTreeSet<ComponentName>> = BTreeMap::new();
     // No version knows these. What was there before the first run that touched them is not nothing
     // where a state was brought in from elsewhere.
     for (name, run) in unsettled {
         let before = RestoreTarget {
-            point: RestorePoint::BeforeRun(*run),
-            made_from: Fingerprint::default(),
+            needs: now.needs(name).cloned().collect(),
+            ..RestoreTarget::of(RestorePoint::BeforeRun(*run))
         };
         targets.insert(name.clone(), before);
-        needs.insert(name.clone(), now.needs(name).cloned().collect());
     }
     // Who goes away needs what it needs now; who returns needs what it needed then.
     for (name, unit) in current.into_iter().flat_map(|version| &version.units) {
-        targets.insert(name.clone(), RestoreTarget::nothing());
-        needs.insert(name.clone(), unit.needs.clone());
+        let gone = RestoreTarget {
+            needs: unit.needs.clone(),
+            ..RestoreTarget::of(RestorePoint::Nothing)
+        };
+        targets.insert(name.clone(), gone);
     }
     for (name, unit) in target.into_iter().flat_map(|version| &version.units) {
         let same = current.and_then(|version| version.units.get(name));
         let same = same.is_some_and(|same| same.state == unit.state);
         if same && !unsettled.contains_key(name) {
             targets.remove(name);
-            needs.remove(name);
             continue;
         }
         let back = RestoreTarget {
             point: RestorePoint::Version(unit.state),
             made_from: unit.inputs.clone(),
+            needs: unit.needs.clone(),
         };
         targets.insert(name.clone(), back);
-        needs.insert(name.clone(), unit.needs.clone());
     }
-    let units = needs.iter().map(|(name, needs)| GraphUnit {
+    let graph = waiting(&targets)?;
+    Ok((targets, graph))
+}
+
+/// Who waits for whom.
+fn waiting(targets: &RestoreTargets) -> Result<UnitGraph> {
+    let mut waits: BTreeMap<&ComponentName, BTreeSet<ComponentName>> = BTreeMap::new();
+    for (name, target) in targets {
+        waits.entry(name).or_default();
+        let known = |need: &&ComponentName| targets.contains_key(*need);
+        for need in target.needs.iter().filter(known) {
+            let (later, sooner) = if target.returns() {
+                (name, need)
+            } else {
+                (need, name)
+            };
+            waits.entry(later).or_default().insert(sooner.clone());
+        }
+    }
+    let units = waits.into_iter().map(|(name, needs)| GraphUnit {
         name: name.clone(),
         priority: 0,
-        needs: needs
-            .iter()
-            .filter(|need| targets.contains_key(*need))
-            .cloned()
-            .collect(),
+        needs,
     });
-    let graph = UnitGraph::new(units).map_err(|error| invalid_graph(&error))?;
-    Ok((targets, graph))
+    UnitGraph::new(units).map_err(|error| invalid_graph(&error))
 }
 
 #[cfg(test)]
@@ -244,7 +274,7 @@ mod tests {
             .collect();
         let before = RestorePoint::BeforeRun(RunId(5));
         assert_eq!(points, [("app", RestorePoint::Version(2)), ("new", before)]);
-        assert_eq!(graph.needs("new").collect::<Vec<_>>(), ["app"]);
+        assert_eq!(graph.needs("app").collect::<Vec<_>>(), ["new"]);
 
         let (targets, _) = restore_targets(None, None, &unsettled, &now).unwrap();
         let point = |name: &str| targets.get(name).map(|to| to.point);
@@ -277,14 +307,26 @@ mod tests {
                 (
                     "app".parse().unwrap(),
                     RestoreTarget {
-                        point: RestorePoint::Version(1),
-                        made_from: Fingerprint::default(),
+                        needs: BTreeSet::from(["net".parse().unwrap()]),
+                        ..RestoreTarget::of(RestorePoint::Version(1))
                     }
                 ),
-                ("new".parse().unwrap(), RestoreTarget::nothing())
+                (
+                    "new".parse().unwrap(),
+                    RestoreTarget {
+                        needs: BTreeSet::from(["app".parse().unwrap()]),
+                        ..RestoreTarget::of(RestorePoint::Nothing)
+                    }
+                )
             ])
         );
-        assert_eq!(graph.needs("new").collect::<Vec<_>>(), ["app"]);
-        assert_eq!(graph.needs("app").count(), 0, "net is not touched");
+        // What goes away goes first; net is not touched.
+        assert_eq!(graph.needs("app").collect::<Vec<_>>(), ["new"]);
+        assert_eq!(graph.needs("new").count(), 0);
+
+        // What comes back waits for what it needed.
+        let both = version(4, &[("net", 2, &[]), ("app", 2, &["net"])]);
+        let (_, graph) = restore_targets(Some(&target), Some(&both), &nobody, &now).unwrap();
+        assert_eq!(graph.needs("app").collect::<Vec<_>>(), ["net"]);
     }
 }

@@ -1,6 +1,7 @@
 //! A run from its lock to its end, in stages that cannot be taken out of order.
 
 mod resumption;
+pub(crate) mod stale;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -189,10 +190,12 @@ impl PlannedRun {
 
     fn direction(&self) -> RunDirection {
         match StackOperation::from(self.request.action) {
-            StackOperation::Update | StackOperation::Refresh | StackOperation::Import => {
-                RunDirection::Forward
-            }
-            StackOperation::Destroy | StackOperation::Restore => RunDirection::Reverse,
+            // The graph of a rollback says who waits for whom: what goes away and what returns are in it.
+            StackOperation::Update
+            | StackOperation::Refresh
+            | StackOperation::Import
+            | StackOperation::Restore => RunDirection::Forward,
+            StackOperation::Destroy => RunDirection::Reverse,
         }
     }
 
@@ -284,7 +287,20 @@ impl PlannedRun {
             graph.len(),
         );
         let carried_out = execute(run, dyn_worker, worker.as_ref(), &limits);
-        let report = carried_out.instrument(span.clone()).await;
+        let mut report = carried_out.instrument(span.clone()).await;
+        // Before anything is said of the end: what no longer holds must not be skipped by the next deploy.
+        let action = record.request.action;
+        let marked = stale::distrust(&context, action, &report, targets.as_ref(), worker.stale());
+        let stale = match marked.await {
+            Ok(stale) => stale,
+            Err(error) => {
+                warnings.push(format!(
+                    "deploy with --force: what no longer holds was not marked: {error}"
+                ));
+                worker.stale()
+            }
+        };
+        report.result = stale::result(report.result, &stale);
         spans::run_ended(&span, &report);
 
         let done = worker.done();
@@ -339,7 +355,7 @@ impl PlannedRun {
             units: summaries(&report.units, &done),
             checks,
             warnings,
-            attention: attention(&report.units),
+            attention: attention(&report.units, &stale),
             open_creates: worker.leaves_creates_open(),
             took: started.elapsed(),
             record,

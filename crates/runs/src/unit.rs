@@ -94,6 +94,9 @@ pub struct UnitReport {
     pub steps: BTreeMap<String, String>,
     pub resources: u64,
     pub seconds: u64,
+    /// Of a restore: what was made anew or came back with other values, and what still names the earlier ones. No
+    /// value is in it.
+    pub stale: Vec<String>,
 }
 
 impl UnitReport {

@@ -133,8 +133,10 @@ async fn unit_version(
         .and_then(|work| work.fingerprint.clone())
         .or_else(|| proved.map(|last| last.fingerprint))
         .unwrap_or_default();
-    let needs = match (part, then) {
-        (false, Some((_, then))) => then.needs.clone(),
+    let target = outcome.targets.and_then(|targets| targets.get(name));
+    let needs = match (target, then) {
+        (Some(target), _) => target.needs.clone(),
+        (None, Some((_, then))) if !part => then.needs.clone(),
         _ => outcome.graph.needs(name).cloned().collect(),
     };
     Ok(UnitVersion {

@@ -7,8 +7,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, Result};
 use nimbus_orchestrator::{
-    DiagnosticLevel, Fingerprint, RollbackTrigger, RunEvent, RunId, RunReason, RunStatus,
-    UnitOutcome, UnitState,
+    DiagnosticLevel, RollbackTrigger, RunEvent, RunId, RunReason, RunStatus, UnitOutcome, UnitState,
 };
 use parking_lot::Mutex;
 use tracing::Instrument as _;
@@ -20,8 +19,9 @@ use crate::execute::{RunListener, UnitWorker};
 use crate::progress::UnitWork;
 use crate::rollback::{RestoreTarget, RestoreTargets};
 use crate::seal::SealedPlan;
+use crate::session::stale::{StaleUnits, building_on};
 use crate::spans;
-use crate::unit::{DeployedUnit, PreparedUnit, RestorePoint, UnitFailure};
+use crate::unit::{DeployedUnit, PreparedUnit, RestorePoint, UnitFailure, UnitReport};
 
 /// What is done with every unit of a run.
 #[derive(Clone, Debug)]
@@ -65,6 +65,8 @@ pub(crate) struct RunWorker {
     done: Mutex<BTreeMap<ComponentName, UnitWork>>,
     /// Units that wait for a person to look for what they may have created.
     open_creates: Mutex<BTreeSet<ComponentName>>,
+    /// Units that went back with values that no longer hold, and which.
+    stale: Mutex<StaleUnits>,
     undoing: Mutex<UndoNotice>,
 }
 
@@ -93,6 +95,7 @@ impl RunWorker {
             checks,
             done: Mutex::default(),
             open_creates: Mutex::default(),
+            stale: Mutex::default(),
             undoing: Mutex::default(),
         }
     }
@@ -111,6 +114,33 @@ impl RunWorker {
         if failed.open_creates {
             self.open_creates.lock().insert(component.clone());
         }
+    }
+
+    /// Units that went back with values that no longer hold, and which.
+    pub(crate) fn stale(&self) -> StaleUnits {
+        self.stale.lock().clone()
+    }
+
+    fn notice_stale(&self, component: &ComponentName, report: &UnitReport) {
+        if report.stale.is_empty() {
+            return;
+        }
+        let targets = match &self.work {
+            RunWork::Restore(targets) => Some(targets),
+            RunWork::Deploy { .. } | RunWork::Preview | RunWork::Destroy | RunWork::Refresh => None,
+        };
+        let own = BTreeSet::from([component.clone()]);
+        let others = building_on(&self.context, targets, own).unwrap_or_default();
+        let others: Vec<&str> = others
+            .iter()
+            .filter(|name| *name != component)
+            .map(|name| name.as_str())
+            .collect();
+        let mut message = report.stale.join("; ");
+        if !others.is_empty() {
+            message.push_str(&format!("; {} built on it", others.join(", ")));
+        }
+        self.stale.lock().insert(component.clone(), message);
     }
 
     pub(crate) fn checks(&self) -> Option<&RunChecks> {
@@ -173,8 +203,9 @@ impl RunWorker {
             RunWork::Restore(targets) => {
                 self.begin(component).await?;
                 let target = targets.get(component).cloned();
-                let target = target.unwrap_or_else(RestoreTarget::nothing);
+                let target = target.unwrap_or_else(|| RestoreTarget::of(RestorePoint::Nothing));
                 work.report = self.context.restore(component, target).await?;
+                self.notice_stale(component, &work.report);
             }
         }
         work.seconds = started.elapsed().as_secs();
@@ -293,21 +324,20 @@ impl UnitWorker for RunWorker {
             return Ok(());
         };
         let span = spans::unit(component, "roll back");
-        let before = RestoreTarget {
-            point: RestorePoint::BeforeRun(run),
-            // The unit's own memory knows.
-            made_from: Fingerprint::default(),
-        };
+        // What it was made from is in the unit's own memory.
+        let before = RestoreTarget::of(RestorePoint::BeforeRun(run));
         let ended = self.context.restore(component, before);
         let ended = ended.instrument(span.clone()).await;
         span.record(
             "outcome",
             if ended.is_ok() { "succeeded" } else { "failed" },
         );
-        ended.map(|_| ()).map_err(|failed| {
+        let report = ended.map_err(|failed| {
             self.notice_failure(component, &failed);
             in_one_line(&failed.error)
-        })
+        })?;
+        self.notice_stale(component, &report);
+        Ok(())
     }
 
     async fn check(&self, deployed: &[ComponentName]) -> bool {
@@ -356,6 +386,15 @@ impl RunListener for RunWorker {
             && let UnitState::Failed { .. } | UnitState::Stuck { .. } = state
         {
             *open_creates = self.open_creates.lock().contains(component);
+        }
+        if let RunEvent::Unit {
+            attention, message, ..
+        } = &mut event
+            && let UnitState::Succeeded | UnitState::RolledBack = state
+            && let Some(stale) = self.stale.lock().get(component).cloned()
+        {
+            *attention = true;
+            *message = Some(stale);
         }
         if let RunEvent::Unit {
             reason,

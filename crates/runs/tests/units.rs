@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nimbus_core::{ComponentName, EnvironmentName, ErrorCode};
-use nimbus_orchestrator::{Fingerprint, RunReason, UnitConfigValue};
+use nimbus_orchestrator::{RunReason, UnitConfigValue};
 use nimbus_runs::{
     DeployedUnit, RestorePoint, RestoreTarget, RotateRequest, RunContext, rotate, take_environment,
 };
@@ -176,10 +176,7 @@ async fn destroying_and_rolling_back_make_the_next_deploy_run() {
     assert_eq!(platform.deploy().await, ["app"]);
     let context = platform.context().await;
     // Nothing is recorded of what that state was made from, so nothing can be proved.
-    let unknown = RestoreTarget {
-        point: RestorePoint::Version(1),
-        made_from: Fingerprint::default(),
-    };
+    let unknown = RestoreTarget::of(RestorePoint::Version(1));
     context
         .restore(&component("network"), unknown)
         .await

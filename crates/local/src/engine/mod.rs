@@ -2,6 +2,7 @@
 
 mod recovery;
 mod restore;
+mod stale;
 mod time_limit;
 
 use std::collections::BTreeMap;
@@ -393,6 +394,7 @@ impl From<OperationEffects> for UnitReport {
                 .map(|(op, count)| (op.to_string(), count as u64))
                 .collect(),
             seconds: report.duration.as_secs_f64().ceil() as u64,
+            stale: Vec::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ use nimbus_engine_operations::OperationOptions;
 use nimbus_runs::{RestorePoint, UnitFailure, UnitJob, UnitReport};
 
 use super::LocalEngine;
+use super::stale::stale_values;
 use crate::kept_states;
 
 impl LocalEngine {
@@ -24,8 +25,9 @@ impl LocalEngine {
             return Ok(UnitReport::default());
         }
         let wanted = urns(&target);
+        let target = Arc::new(target);
         let restore = OperationOptions {
-            restore_to: Some(Arc::new(target)),
+            restore_to: Some(Arc::clone(&target)),
             ..OperationOptions::default()
         };
         let report = self.operate(job, StackOperation::Restore, restore).await?;
@@ -61,7 +63,10 @@ impl LocalEngine {
                 )));
             }
         }
-        Ok(report.into())
+        Ok(UnitReport {
+            stale: stale_values(&target, &recorded),
+            ..report.into()
+        })
     }
 
     /// A state of a unit's history.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nimbus_core::ComponentName;
+use nimbus_core::{ComponentName, Result};
 use nimbus_orchestrator::{LastOutcome, RememberedRun};
 
 use super::RunContext;
@@ -28,9 +28,30 @@ impl RunContext {
             .filter(|last| last.outcome.is_whole())
         {
             last.state = self.left_state(component).await;
+            // What is recorded of it names things that are gone, so it is not what a deploy would make.
+            last.drifted |= !report.stale.is_empty();
         }
         self.remember(component, &memory).await?;
         Ok(report)
+    }
+
+    /// Whether this run returned a unit to a state whose values no longer hold.
+    pub(crate) async fn is_stale(&self, component: &ComponentName) -> Result<bool> {
+        let last = self.memory(component).await?.last_run;
+        Ok(last.is_some_and(|last| {
+            last.outcome == LastOutcome::RolledBack && last.drifted && last.run == self.run
+        }))
+    }
+
+    /// From now on the next deploy runs a unit that there is something of.
+    pub(crate) async fn mark_drifted(&self, component: &ComponentName) -> Result<()> {
+        let mut memory = self.memory(component).await?;
+        let marked = |last: &&mut RememberedRun| last.outcome.is_whole() && !last.drifted;
+        if let Some(last) = memory.last_run.as_mut().filter(marked) {
+            last.drifted = true;
+            self.remember(component, &memory).await?;
+        }
+        Ok(())
     }
 
     /// What is remembered of a unit that was returned to an earlier state.

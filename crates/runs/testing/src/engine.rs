@@ -174,6 +174,9 @@ impl UnitEngine for MemoryEngine {
                     let error = Error::new(ErrorCode::ROLLBACK_UNPROVED, "it will not go back");
                     return Err(error.into());
                 }
+                if fault.stale {
+                    report.stale = vec!["second names what first was".to_owned()];
+                }
             }
         }
         report.outputs = self.outputs(&job.unit).await?.unwrap_or_default();

@@ -77,6 +77,8 @@ pub struct UnitFault {
     pub trigger: Option<RollbackTrigger>,
     /// It cannot be returned to where it was.
     pub rollback: bool,
+    /// What it is returned to has something that was made anew, and something that names what it was.
+    pub stale: bool,
     /// Its destroy fails in the middle.
     pub destroy: bool,
     /// Its deploy takes so long.

@@ -230,6 +230,7 @@ pub(crate) fn next_step(
     let (program, server) = (context.program, server.unwrap_or_default());
     let resume = format!("{program} resume {id} --environment {environment}{rehearse}{server}");
     let rollback = format!("{program} rollback {id} --environment {environment}{rehearse}{server}");
+    let deploy = format!("{program} deploy {id} --environment {environment}{rehearse}{server}");
     let look = "look in the cloud for what may have been created, import it if it is there, then";
     match result {
         RunResult::Failed | RunResult::Interrupted if open => {
@@ -243,8 +244,9 @@ pub(crate) fn next_step(
             "put right what failed, then `{resume}`; `{rollback}` undoes what it left"
         )),
         RunResult::NeedsAttention => Some(format!(
-            "put right what keeps each stack listed above from going back, then `{rollback}` tries \
-             again"
+            "put right what keeps a stack listed above from going back, then `{rollback}` tries again; where \
+             one went back with values that no longer hold, `{deploy}` applies its program and those of all \
+             that built on it"
         )),
     }
 }
