@@ -60,6 +60,7 @@ impl NimbusCommand {
             | Self::Zone(_)
             | Self::Approve(_)
             | Self::Notification(_)
+            | Self::Webhook(_)
             | Self::Resolver(_)
             | Self::Ipam(_)
             | Self::Naming(_)

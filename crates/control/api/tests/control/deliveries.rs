@@ -250,7 +250,10 @@ async fn a_receiver_that_fails_is_tried_again_and_ends_as_a_dead_letter_that_can
         .iter()
         .map(|call| call.header("webhook-id"))
         .collect();
-    assert!(ids.len() == 11 && ids.iter().all(|one| *one == id), "{ids:?}");
+    assert!(
+        ids.len() == 11 && ids.iter().all(|one| *one == id),
+        "{ids:?}"
+    );
     assert_eq!(site.detail(&id).await["status"], "delivered");
 
     // A receiver that is gone for good is not called any more, and nothing is written for it.
