@@ -61,6 +61,7 @@ impl NimbusCommand {
             | Self::Cmdb(_)
             | Self::Approve(_)
             | Self::Notification(_)
+            | Self::Webhook(_)
             | Self::Resolver(_)
             | Self::Ipam(_)
             | Self::Naming(_)
