@@ -17,6 +17,7 @@ mod notifications;
 mod outages;
 mod programs;
 mod recovery;
+mod refreshes;
 mod remote;
 mod secrets;
 mod settings;

@@ -43,6 +43,7 @@ mod queue;
 mod quotas;
 mod reads;
 mod recovery;
+mod refreshes;
 mod repeated;
 mod resolvers;
 mod reviews;

@@ -26,7 +26,7 @@ pub(crate) struct RunSummary {
     event: &'static str,
     /// `R0001`; a preview has none.
     run: Option<String>,
-    /// `deploy`, `preview`, `destroy` or `rollback`.
+    /// `deploy`, `preview`, `destroy`, `rollback` or `refresh`.
     kind: &'static str,
     deployment: String,
     environment: String,
