@@ -20,6 +20,7 @@ mod manifest_page;
 mod markdown;
 mod output;
 mod reference;
+mod report_page;
 mod run;
 mod style;
 mod table;

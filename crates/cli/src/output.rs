@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use nimbus_core::{Error, ErrorCode, Result, printable_page};
 use serde::Serialize;
 
+use crate::report_page::continued;
 use crate::style::{Terminal, TextStyle};
 
 /// A result that can be shown to people and to programs.
@@ -99,6 +100,7 @@ impl CommandOutput {
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
             let shown = printable_page(text, false);
+            let shown = continued(&shown);
             self.complain(&format!(
                 "{}\n",
                 self.stderr.paint(TextStyle::Faint, &shown)

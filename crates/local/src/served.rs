@@ -52,6 +52,8 @@ pub struct ServedRun {
     /// Where the simulated cloud keeps its world, in a rehearsal.
     pub rehearsal: Option<PathBuf>,
     pub orders: FaultOrders,
+    /// Believe a look that finds much of what is recorded gone.
+    pub allow_mass_removal: bool,
 }
 
 /// The ports of a run that a server has nothing of its own for.
@@ -108,7 +110,7 @@ pub fn served_ports(
         simulated,
         transpile_only: !run.typecheck,
         parallel: None,
-        allow_mass_removal: false,
+        allow_mass_removal: run.allow_mass_removal,
         policy_packs: Vec::new(),
     };
     let events = unit_events(bus, &observer, None);

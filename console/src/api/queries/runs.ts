@@ -54,7 +54,7 @@ export function useRunAct(tenant: string | undefined, run: string) {
   });
 }
 
-export type StartAct = "deploy" | "destroy" | "preview" | "rollback";
+export type StartAct = "deploy" | "destroy" | "preview" | "refresh" | "rollback";
 
 export interface Start {
   act: StartAct;

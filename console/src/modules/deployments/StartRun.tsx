@@ -43,6 +43,11 @@ const TEXTS: Record<StartAct, { title: string; about: string; verb: string }> = 
     about: "Every unit goes back to its last good state, last first. What existed before is never destroyed.",
     verb: "Roll back",
   },
+  refresh: {
+    title: "Refresh",
+    about: "Every unit is looked at and what is really there is recorded. Nothing in the cloud changes; what has drifted is deployed again by the next deploy.",
+    verb: "Refresh",
+  },
   destroy: {
     title: "Destroy",
     about: "Everything that this deployment made in this environment goes, last first. Protected resources stay.",
@@ -62,7 +67,7 @@ export function StartRunDialog({ act, deployment, environment, tenant, only, pla
   const [order, setOrder] = useState("");
   const confirmed = act !== "destroy" || typed === deployment;
   const verb = act === "preview" ? "preview" : act;
-  const flags = [rehearsal ? " --rehearse" : "", force ? " --force" : "", types || act === "rollback" || act === "destroy" ? "" : " --no-typecheck", rehearsal && order.trim() ? ` --order '${order.trim()}'` : ""].join("");
+  const flags = [rehearsal ? " --rehearse" : "", force ? " --force" : "", types || (act !== "preview" && act !== "deploy") ? "" : " --no-typecheck", rehearsal && order.trim() ? ` --order '${order.trim()}'` : ""].join("");
 
   const begin = () => {
     const body = {

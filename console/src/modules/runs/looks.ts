@@ -69,5 +69,5 @@ export function attention(unit: Pick<UnitSnapshot, "status" | "attention">): num
 }
 
 export function actionWord(action: string): string {
-  return { deploy: "Deploy", destroy: "Destroy", preview: "Plan", rollback: "Roll back" }[action] ?? action;
+  return { deploy: "Deploy", destroy: "Destroy", preview: "Plan", refresh: "Refresh", rollback: "Roll back" }[action] ?? action;
 }

@@ -90,6 +90,7 @@ export function DeploymentPage() {
 const OPERATIONS = {
   preview: "POST /api/v1/deployments/{deployment}/preview",
   deploy: "POST /api/v1/deployments/{deployment}/deploy",
+  refresh: "POST /api/v1/deployments/{deployment}/refresh",
   rollback: "POST /api/v1/deployments/{deployment}/rollback",
   destroy: "POST /api/v1/deployments/{deployment}/destroy",
 } as const satisfies Record<StartAct, Operation>;
@@ -107,7 +108,7 @@ export function useActOff(environment: Environment | undefined): (act: StartAct)
     if (refused) return refused;
     if (!environment?.enabled) return "This environment is not enabled.";
     const last = environment.last_run;
-    if ((act === "rollback" || act === "destroy") && !last) return "Nothing was deployed here yet.";
+    if ((act === "rollback" || act === "destroy" || act === "refresh") && !last) return "Nothing was deployed here yet.";
     return null;
   };
 }

@@ -28,6 +28,7 @@ import { NotFound } from "../SignedIn";
 const ACTS: [StartAct, string][] = [
   ["deploy", "Deploy…"],
   ["preview", "Plan…"],
+  ["refresh", "Refresh…"],
   ["rollback", "Roll back…"],
   ["destroy", "Destroy…"],
 ];

@@ -20,7 +20,7 @@ interface Filter {
 
 const FIRST = 200;
 const STATUSES = ["all", "running", "queued", "paused", "ended"] as const;
-const ACTIONS = ["all", "deploy", "preview", "rollback", "destroy"] as const;
+const ACTIONS = ["all", "deploy", "preview", "refresh", "rollback", "destroy"] as const;
 
 export function RunsPage() {
   const { named } = usePlace();

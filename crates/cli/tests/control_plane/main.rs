@@ -18,6 +18,7 @@ mod notifications;
 mod outages;
 mod programs;
 mod recovery;
+mod refreshes;
 mod remote;
 mod secrets;
 mod settings;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::deployments::{ApiCaller, program};
 use crate::support::{AdminOutput, EMAIL, PASSWORD, Site, Up, wait_for};
 
-const ID: &str = "D1PAIR";
+pub(crate) const ID: &str = "D1PAIR";
 const RUN: [&str; 5] = [ID, "--environment", "dev", "--rehearse", "--no-typecheck"];
 
 fn write(site: &Site, path: &str, text: &str) {
@@ -71,12 +71,12 @@ fn workspace(site: &Site, sdk: &Path) {
 }
 
 impl AdminOutput {
-    fn expect(self, code: i32) -> Self {
+    pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);
         self
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{}", self.stdout))
     }
 
@@ -108,14 +108,14 @@ impl AdminOutput {
 }
 
 /// A server, and the same commands on files of this machine.
-struct Both {
+pub(crate) struct Both {
     site: Site,
-    server: Up,
+    pub(crate) server: Up,
     address: String,
 }
 
 impl Both {
-    fn new(postgres: &Path, sdk: &Path) -> Self {
+    pub(crate) fn new(postgres: &Path, sdk: &Path) -> Self {
         let site = Site::of_programs(postgres, sdk);
         let server = site.up();
         site.set_up(&server);
@@ -128,7 +128,7 @@ impl Both {
         }
     }
 
-    fn there(&self, arguments: &[&str]) -> AdminOutput {
+    pub(crate) fn there(&self, arguments: &[&str]) -> AdminOutput {
         let mut all = vec!["--server", self.address.as_str()];
         all.extend(arguments);
         self.site.run_with(&all, "")
@@ -138,14 +138,14 @@ impl Both {
         self.site.run_with(arguments, "")
     }
 
-    fn push(&self) -> Value {
+    pub(crate) fn push(&self) -> Value {
         self.there(&["workspace", "push", "--json"])
             .expect(0)
             .json()
     }
 
     /// Says and ends the same, here and there.
-    fn same(&self, arguments: &[&str], code: i32) -> AdminOutput {
+    pub(crate) fn same(&self, arguments: &[&str], code: i32) -> AdminOutput {
         let here = self.here(arguments);
         let there = self.there(arguments);
         let shown = format!("{arguments:?}\n{}\n{}", here.stderr, there.stderr);
@@ -155,7 +155,7 @@ impl Both {
     }
 }
 
-fn with<'a>(verb: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn with<'a>(verb: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec![verb];
     all.extend(RUN);
     all.extend(more);

@@ -17,6 +17,7 @@ mod decommission;
 mod engines;
 mod faults;
 mod forecast;
+mod forged_lines;
 mod left_behind;
 mod lifecycle;
 mod limits;

@@ -74,6 +74,7 @@ pub(crate) fn run_input(body: StartRun) -> app::RunInput {
         transpile_only: body.transpile_only,
         to_version: body.to_version,
         forget_creates: body.forget_creates,
+        allow_mass_removal: body.allow_mass_removal,
         plan: body.plan,
         skip_gate: body.skip_gate,
         message: body.message,

@@ -128,6 +128,7 @@ const QUEUED: &[Operation] = &[
     operation::DESTROY,
     operation::PREVIEW,
     operation::ROLL_BACK,
+    operation::REFRESH_DEPLOYMENT,
     operation::DEPLOY_STACK,
     operation::CANCEL_RUN,
     operation::PAUSE_RUN,

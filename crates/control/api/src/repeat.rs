@@ -30,6 +30,7 @@ const BY_THEMSELVES: &[Operation] = &[
     operation::DESTROY,
     operation::PREVIEW,
     operation::ROLL_BACK,
+    operation::REFRESH_DEPLOYMENT,
     operation::DEPLOY_STACK,
 ];
 

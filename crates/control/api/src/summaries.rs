@@ -106,6 +106,10 @@ pub(crate) const SUMMARIES: &[(&str, &str)] = &[
         "deployments.rollback",
         "Queue a run that returns to an earlier version",
     ),
+    (
+        "deployments.refresh",
+        "Queue a run that records what an environment really has",
+    ),
     ("deployments.state", "List the resources of each unit"),
     (
         "deployments.state.export",

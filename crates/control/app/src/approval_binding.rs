@@ -1,8 +1,8 @@
 //! What an approval is of: when a run has to wait for one, and whether what people looked at is still what would be done.
 //!
 //! A request names the plan by its digest. A deploy that somebody asks for is approved with the plan of a preview; what
-//! has none (a destroy, a rollback, the components of a landing zone) is approved as it was asked for. The run core holds
-//! the run to its plan once more before the first change.
+//! has none (a destroy, a rollback, a refresh that may take much out of the record, the components of a landing zone) is
+//! approved as it was asked for. The run core holds the run to its plan once more before the first change.
 
 use nimbus_approvals::{ApprovalChain, ApprovalProgress};
 use nimbus_control_audit::canonical_json;
@@ -19,6 +19,7 @@ use crate::approval_notices::notify_of_approval;
 use crate::approvals::{move_to, read, written};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
+use crate::runs::takes_much_out;
 
 impl App {
     /// Makes a run that was just queued wait, if its environment needs approval.
@@ -29,7 +30,7 @@ impl App {
         run: &mut StoredRun,
         deployment: &StoredDeployment,
     ) -> Result<()> {
-        if run.action == RunAction::Preview.as_str() {
+        if is_a_look(run) {
             return Ok(());
         }
         let Some(policy) = policy_for(tx, &run.environment, run.rehearsal).await? else {
@@ -56,6 +57,16 @@ impl App {
         self.tell_approval(tx, kind::APPROVAL_REQUIRED, &request)
             .await?;
         notify_of_approval(tx, &request, &chain, None, &progress).await
+    }
+}
+
+/// Whether a run changes nothing that people would have to agree to. A refresh writes down what is there, and what it
+/// finds is what they decide on next; one that may take much out of the record is no look.
+fn is_a_look(run: &StoredRun) -> bool {
+    match run.action.parse::<RunAction>() {
+        Ok(RunAction::Preview) => true,
+        Ok(RunAction::Refresh) => !takes_much_out(run),
+        Ok(RunAction::Deploy | RunAction::Destroy | RunAction::Rollback) | Err(()) => false,
     }
 }
 

@@ -279,7 +279,7 @@ impl App {
                 self.ensure_in_all(call, &permit, &manifest)?;
                 for environment in manifest.environments.keys() {
                     let runs = tx.runs_begun(id, environment.as_str(), false).await?;
-                    if runs.first().is_some_and(|run| !is_gone(run)) {
+                    if runs.iter().find_map(leaves_nothing) == Some(false) {
                         let message = format!("{environment} of {id} is deployed");
                         return Err(Error::new(ErrorCode::DEPLOYMENT_BUSY, message)
                             .with_help("destroy it first")
@@ -482,15 +482,14 @@ fn busy(id: &str) -> Failure {
     .into()
 }
 
-/// Whether nothing is left after this run.
-fn is_gone(run: &StoredRun) -> bool {
+/// Whether nothing is left after this run; nothing of one that only looked.
+fn leaves_nothing(run: &StoredRun) -> Option<bool> {
     let succeeded = run.result.as_deref() == Some(RunResult::Succeeded.word());
     match run.action.parse::<RunAction>() {
-        Ok(RunAction::Destroy) => succeeded,
-        Ok(RunAction::Preview | RunAction::Deploy | RunAction::Refresh | RunAction::Rollback) => {
-            false
-        }
+        Ok(RunAction::Destroy) => Some(succeeded),
+        Ok(RunAction::Deploy | RunAction::Rollback) => Some(false),
+        Ok(RunAction::Preview | RunAction::Refresh) => None,
         // What nobody here knows may have left something.
-        Err(()) => false,
+        Err(()) => Some(false),
     }
 }

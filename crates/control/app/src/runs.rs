@@ -29,6 +29,8 @@ const MOST_ORDERS: usize = 20;
 const MOST_ORDER_BYTES: usize = 500;
 const MOST_LATENCY_MS: u32 = 60_000;
 const MOST_MESSAGE_LETTERS: usize = 2_000;
+/// Who takes much out of a state without deleting it mends that state.
+const REPAIR_STATE: &str = "deployment:state:repair";
 
 /// What a run is asked to do.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,8 @@ pub struct RunInput {
     pub to_version: Option<u32>,
     /// Whether a rollback goes on without creates of unknown outcome.
     pub forget_creates: bool,
+    /// Whether a refresh believes that much of what is recorded is gone.
+    pub allow_mass_removal: bool,
     /// The preview whose plan a deploy is held to.
     pub plan: Option<String>,
     /// Why a deploy goes past the gate of the environment before; it is recorded.
@@ -161,6 +165,9 @@ impl App {
                 if choices.skip_gate.is_some() {
                     self.ensure_may_skip(call, &permit, &manifest, environment)?;
                 }
+                if choices.allow_mass_removal {
+                    self.ensure_key_in(call, &permit, REPAIR_STATE, environment.as_str())?;
+                }
                 let choices = match plan {
                     None => {
                         if action == RunAction::Deploy {
@@ -194,6 +201,7 @@ impl App {
                     "rehearsal": run.rehearsal,
                     "plan": run.plan.map(|plan| plan.to_string()),
                     "skip_gate": input.skip_gate,
+                    "allow_mass_removal": input.allow_mass_removal.then_some(true),
                     "approval": run.approval.map(|approval| approval.to_string()),
                 }));
                 self.audit(tx, &call.context, record).await?;
@@ -454,12 +462,26 @@ impl App {
             RunAction::Preview => "component:preview",
             RunAction::Deploy | RunAction::Refresh | RunAction::Rollback => "stack:instance:deploy",
         };
+        self.ensure_key_in(call, permit, key, &run.environment)?;
+        if takes_much_out(run) {
+            self.ensure_key_in(call, permit, REPAIR_STATE, &run.environment)?;
+        }
+        Ok(())
+    }
+
+    fn ensure_key_in(
+        &self,
+        call: &Call,
+        permit: &Permit,
+        key: &str,
+        environment: &str,
+    ) -> Result<()> {
         let mut resource = permit.resource.clone();
-        resource.environment = Some(run.environment.clone());
+        resource.environment = Some(environment.to_owned());
         if self.has(call, key, &resource) {
             return Ok(());
         }
-        let message = format!("this needs the permission {key} in {}", run.environment);
+        let message = format!("this needs the permission {key} in {environment}");
         Err(Failure::new(ErrorCode::NOT_PERMITTED, message))
     }
 
@@ -521,12 +543,18 @@ fn stored_action(run: &StoredRun) -> Result<RunAction> {
     })
 }
 
+/// Whether a run may take more out of a state than a look usually finds gone.
+pub(crate) fn takes_much_out(run: &StoredRun) -> bool {
+    run.request["options"]["allow_mass_removal"] == true
+}
+
 fn action_of(operation: Operation) -> Result<RunAction> {
     match operation.id {
         "deployments.deploy" | "stacks.deploy" => Ok(RunAction::Deploy),
         "deployments.destroy" => Ok(RunAction::Destroy),
         "deployments.preview" => Ok(RunAction::Preview),
         "deployments.rollback" => Ok(RunAction::Rollback),
+        "deployments.refresh" => Ok(RunAction::Refresh),
         other => Err(Failure::new(
             ErrorCode::INTERNAL,
             format!("{other} is no run"),
@@ -588,6 +616,14 @@ fn choices(action: RunAction, input: &RunInput) -> Result<RunChoices> {
         let words = "only a rollback returns to a version";
         return Err(Failure::field("to_version", words));
     }
+    if input.allow_mass_removal && action != RunAction::Refresh {
+        let words = "only a refresh takes out of a state what is gone";
+        return Err(Failure::field("allow_mass_removal", words));
+    }
+    if input.force && action == RunAction::Refresh {
+        let words = "a refresh looks at every stack as it is";
+        return Err(Failure::field("force", words));
+    }
     let components = match &input.components {
         None => None,
         Some(names) => {
@@ -612,6 +648,7 @@ fn choices(action: RunAction, input: &RunInput) -> Result<RunChoices> {
         components,
         to_version: input.to_version,
         forget_creates: input.forget_creates,
+        allow_mass_removal: input.allow_mass_removal,
         typecheck: !input.transpile_only,
         message: message(input)?,
         skip_gate: skip_gate(action, input)?,

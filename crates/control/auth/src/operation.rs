@@ -166,6 +166,7 @@ operations! {
     DESTROY = "deployments.destroy" POST "/api/v1/deployments/{deployment}/destroy" Permission("stack:instance:destroy");
     PREVIEW = "deployments.preview" POST "/api/v1/deployments/{deployment}/preview" Permission("component:preview");
     ROLL_BACK = "deployments.rollback" POST "/api/v1/deployments/{deployment}/rollback" Permission("stack:instance:deploy");
+    REFRESH_DEPLOYMENT = "deployments.refresh" POST "/api/v1/deployments/{deployment}/refresh" Permission("stack:instance:deploy");
     DEPLOYMENT_STATE = "deployments.state" GET "/api/v1/deployments/{deployment}/state" Permission("deployment:state:read");
     EXPORT_STATE = "deployments.state.export" POST "/api/v1/deployments/{deployment}/state/export" Permission("deployment:state:export");
     DEPLOYMENT_OUTPUTS = "deployments.outputs" GET "/api/v1/deployments/{deployment}/outputs" Permission("deployment:state:read");

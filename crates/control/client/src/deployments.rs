@@ -28,6 +28,7 @@ pub enum StartedAction {
     Destroy,
     Preview,
     RollBack,
+    Refresh,
 }
 
 impl StartedAction {
@@ -37,6 +38,7 @@ impl StartedAction {
             Self::Destroy => "destroy",
             Self::Preview => "preview",
             Self::RollBack => "rollback",
+            Self::Refresh => "refresh",
         }
     }
 }

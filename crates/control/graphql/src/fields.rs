@@ -145,6 +145,7 @@ fields! {
         destroy DESTROY;
         preview PREVIEW;
         rollback ROLL_BACK;
+        refresh REFRESH_DEPLOYMENT;
         enableEnvironment ENABLE_ENVIRONMENT;
         disableEnvironment DISABLE_ENVIRONMENT;
         cancelRun CANCEL_RUN;

@@ -8,7 +8,7 @@ use nimbus_control_metrics::{Metrics, OTHER, known_word};
 use nimbus_control_store::RunEnd;
 use nimbus_orchestrator::{ResourceStatus, RunEvent};
 
-const ACTIONS: &[&str] = &["deploy", "destroy", "preview", "rollback"];
+const ACTIONS: &[&str] = &["deploy", "destroy", "preview", "rollback", "refresh"];
 const RESULTS: &[&str] = &[
     "succeeded",
     "failed",

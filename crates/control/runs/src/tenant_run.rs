@@ -140,6 +140,7 @@ impl TenantRun {
             home: self.programs.folder().join("home"),
             rehearsal: tables.rehearsal.then_some(world),
             orders: rehearsal_orders(&self.request.choices.rehearsal)?,
+            allow_mass_removal: self.request.choices.allow_mass_removal,
         };
         let served = served_ports(served, bus, cancellation)?;
         Ok(RunPorts {

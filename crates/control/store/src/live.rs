@@ -119,9 +119,16 @@ impl TenantTx {
             "rehearsal": of.rehearsal,
             "run": format!("R{run:04}"),
         });
+        let trace: Option<Option<String>> =
+            sqlx::query_scalar("SELECT trace_id FROM runs WHERE deployment = $1 AND number = $2")
+                .bind(&of.deployment)
+                .bind(run)
+                .fetch_optional(self.connection())
+                .await?;
         let event = NewEvent::new(kind::DRIFT_DETECTED, &of.deployment, data)
             .about(format!("{}/{}", of.deployment, of.environment))
-            .in_environment(&of.environment);
+            .in_environment(&of.environment)
+            .traced(trace.flatten());
         self.live_publish(&[event]).await
     }
 

@@ -74,7 +74,7 @@ pub struct Approval {
     pub deployment: String,
     pub environment: String,
     pub rehearsal: bool,
-    /// `deploy`, `destroy` or `rollback`.
+    /// `deploy`, `destroy`, `rollback` or `refresh`.
     pub action: String,
     /// The preview whose plan is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -187,6 +187,9 @@ pub struct StartRun {
     /// Of a rollback: creates of unknown outcome were looked for in the cloud, in vain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forget_creates: bool,
+    /// Of a refresh: believe it when much of what is recorded is gone. It needs `deployment:state:repair`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_mass_removal: bool,
     /// The id of a preview that succeeded: the deploy does what it showed, or nothing if anything moved since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,

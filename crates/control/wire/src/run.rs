@@ -11,7 +11,7 @@ pub struct Run {
     pub number: String,
     pub deployment: String,
     pub environment: String,
-    /// `deploy`, `destroy`, `preview` or `rollback`.
+    /// `deploy`, `destroy`, `preview`, `rollback` or `refresh`.
     pub action: String,
     pub rehearsal: bool,
     /// `queued`, `running`, `paused` or `ended`.

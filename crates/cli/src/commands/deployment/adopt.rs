@@ -22,6 +22,7 @@ use crate::commands::program::sandbox_settings;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 /// Existing Pulumi projects, as they are
@@ -380,16 +381,17 @@ impl Report for AdoptReport {
     const SCHEMA: &'static str = "nimbus/adopt/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let heading = |text: &str| terminal.paint(TextStyle::Heading, text) + "\n";
+        let heading = |text: &str| terminal.paint(TextStyle::Heading, text);
         let order = self.environments.join(" → ");
         let verb = if self.dry_run {
             "Would adopt"
         } else {
             "Adopted"
         };
-        let mut text = heading(&format!("{verb} as {}: {order}", self.deployment));
+        let mut page = ReportPage::default();
+        page.line(heading(&format!("{verb} as {}: {order}", self.deployment)));
         for component in &self.components {
-            text.push_str(&format!("  {} from {}\n", component.name, component.source));
+            page.line(format!("  {} from {}", component.name, component.source));
             for environment in &self.environments {
                 let stack = component.stacks.get(environment).map_or("", String::as_str);
                 let values = component.values.get(environment).copied().unwrap_or(0);
@@ -403,52 +405,52 @@ impl Report for AdoptReport {
                     }
                 };
                 let values = count(values, "value");
-                text.push_str(&format!(
-                    "    {environment}: stack {}/{stack}, {values}, {state}\n",
+                page.line(format!(
+                    "    {environment}: stack {}/{stack}, {values}, {state}",
                     component.project
                 ));
             }
         }
         if !self.edges.is_empty() {
-            text.push_str(&heading("Edges"));
+            page.line(heading("Edges"));
             for edge in &self.edges {
                 let ShownEdge {
                     component,
                     needs,
                     because,
                 } = edge;
-                text.push_str(&format!("  {component} needs {needs}: {because}\n"));
+                page.line(format!("  {component} needs {needs}: {because}"));
             }
         }
         if !self.secrets.is_empty() {
-            text.push_str(&heading(
+            page.line(heading(
                 "Secrets, encrypted again with the deployment's key",
             ));
             for (name, environments) in &self.secrets {
-                text.push_str(&format!("  {name} ({})\n", environments.join(", ")));
+                page.line(format!("  {name} ({})", environments.join(", ")));
             }
         }
         if !self.left_out.is_empty() {
-            text.push_str(&heading("Left out"));
-            text.push_str(&format!("  {}\n", self.left_out.join(", ")));
+            page.line(heading("Left out"));
+            page.line(format!("  {}", self.left_out.join(", ")));
         }
         for environment in &self.verified {
             let mark = terminal.paint(TextStyle::Good, "✓");
-            text.push_str(&format!(
-                "{mark} {environment} was compared with its programs\n"
+            page.line(format!(
+                "{mark} {environment} was compared with its programs"
             ));
         }
         for warning in &self.warnings {
             let mark = terminal.paint(TextStyle::Warning, "!");
-            text.push_str(&format!(
+            page.line(format!(
                 "{mark} The state of {warning}; the next deploy encrypts it, its history keeps it: \
-                 change the secret\n"
+                 change the secret"
             ));
         }
         if let Some(directory) = &self.directory {
-            text.push_str(&format!("{directory}\n"));
+            page.line(directory);
         }
-        text
+        page.into_text()
     }
 }
 

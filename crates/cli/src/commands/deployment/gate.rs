@@ -16,6 +16,7 @@ use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -124,17 +125,17 @@ impl Report for GateReport {
     const SCHEMA: &'static str = "nimbus/gate/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mut text = String::new();
+        let mut page = ReportPage::default();
         for gate in &self.gates {
-            text.push_str(&format!("{}\n", gate.environment));
+            page.line(&gate.environment);
             for item in &gate.items {
                 let mark = match item.done {
                     true => terminal.paint(TextStyle::Good, "✓"),
                     false => terminal.paint(TextStyle::Warning, "·"),
                 };
-                text.push_str(&format!("  {mark} {:<23} {}\n", item.item, item.note));
+                page.line(format!("  {mark} {:<23} {}", item.item, item.note));
             }
         }
-        text
+        page.into_text()
     }
 }

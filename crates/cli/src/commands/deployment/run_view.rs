@@ -18,6 +18,7 @@ use crate::commands::program::ask_to_stop;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::Terminal;
 
 /// How often a watched run is looked at.
@@ -190,13 +191,15 @@ impl Report for RunViewReport {
     const SCHEMA: &'static str = "nimbus/run-view/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mut text = format!("Started {} by {}", self.started, self.user);
-        if let Some(message) = &self.message {
-            text.push_str(&format!(": {message}"));
-        }
-        text.push('\n');
-        text.push_str(&self.summary.unit_lines(terminal));
-        text.push_str(&self.summary.text(terminal));
-        text
+        let message = self.message.as_ref().map(|text| format!(": {text}"));
+        let message = message.unwrap_or_default();
+        let mut page = ReportPage::default();
+        page.line(format!(
+            "Started {} by {}{message}",
+            self.started, self.user
+        ));
+        page.append(&self.summary.unit_lines(terminal));
+        page.append(&self.summary.text(terminal));
+        page.into_text()
     }
 }

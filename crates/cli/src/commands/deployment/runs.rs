@@ -148,7 +148,7 @@ pub(crate) struct RunsReport {
 pub(crate) struct ListedRun {
     pub(crate) deployment: String,
     pub(crate) run: String,
-    /// `deploy`, `destroy`, `rollback`, or on a server also `preview`.
+    /// `deploy`, `destroy`, `rollback`, `refresh`, or on a server also `preview`.
     pub(crate) kind: String,
     pub(crate) environment: String,
     pub(crate) rehearsal: bool,

@@ -255,7 +255,7 @@ struct LastRunReport {
     run: String,
     /// Why it was asked for, in somebody's words.
     message: Option<String>,
-    /// `deploy`, `destroy` or `rollback`.
+    /// `deploy`, `destroy`, `rollback` or `refresh`.
     kind: String,
     started: String,
     ended: Option<String>,

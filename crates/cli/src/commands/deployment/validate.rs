@@ -12,6 +12,7 @@ use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -251,7 +252,7 @@ impl Report for ValidateReport {
     const SCHEMA: &'static str = "nimbus/validate/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mut text = String::new();
+        let mut page = ReportPage::default();
         for finding in &self.findings {
             let (word, tone) = match finding.severity {
                 "error" => ("ERROR", TextStyle::Bad),
@@ -264,18 +265,20 @@ impl Report for ValidateReport {
                 place,
                 ..
             } = finding;
-            let place = place.as_ref().map_or_else(String::new, |place| {
+            page.line(terminal.paint(tone, &format!("{word}: {title}")));
+            page.line(format!("  {detail}"));
+            if let Some(place) = place {
                 let line = format!("at {}:{}:{}", place.file, place.line, place.column);
-                format!("  {}\n", terminal.paint(TextStyle::Faint, &line))
-            });
-            let heading = terminal.paint(tone, &format!("{word}: {title}"));
+                page.line(format!("  {}", terminal.paint(TextStyle::Faint, &line)));
+            }
             let help = terminal.paint(TextStyle::Faint, &format!("→ {help}"));
-            text.push_str(&format!("{heading}\n  {detail}\n{place}  {help}\n\n"));
+            page.line(format!("  {help}"));
+            page.blank();
         }
         if self.valid {
-            text.push_str(&terminal.paint(TextStyle::Good, "✓ "));
-            text.push_str(&format!("{} is valid\n", self.deployment));
+            let mark = terminal.paint(TextStyle::Good, "✓ ");
+            page.line(format!("{mark}{} is valid", self.deployment));
         }
-        text
+        page.into_text()
     }
 }

@@ -12,6 +12,7 @@ use super::run::LocalRunner;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
@@ -56,7 +57,11 @@ impl Report for WhyReport {
 
     fn text(&self, _: Terminal) -> String {
         match &self.reason {
-            Some(reason) => format!("{} would run: {reason}\n", self.stack),
+            Some(reason) => {
+                let mut page = ReportPage::default();
+                page.line(format!("{} would run: {reason}", self.stack));
+                page.into_text()
+            }
             None => format!(
                 "{} would be skipped: nothing that concerns it has changed\n",
                 self.stack

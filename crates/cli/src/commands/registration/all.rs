@@ -11,6 +11,7 @@ use crate::commands::deployment::workspace;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -108,7 +109,7 @@ impl Report for AllReport {
     const SCHEMA: &'static str = "nimbus/register-all-stacks/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mut text = String::new();
+        let mut page = ReportPage::default();
         for stack in &self.stacks {
             let (mark, remark) = match (&stack.problem, stack.registered) {
                 (Some(problem), _) => (terminal.paint(TextStyle::Bad, "✗"), problem.clone()),
@@ -122,8 +123,8 @@ impl Report for AllReport {
                 ),
                 (None, false) => ("·".to_owned(), "was registered".to_owned()),
             };
-            text.push_str(&format!("{mark} {:<18} {remark}\n", stack.name));
+            page.line(format!("{mark} {:<18} {remark}", stack.name));
         }
-        text
+        page.into_text()
     }
 }

@@ -74,6 +74,7 @@ impl NimbusCommand {
             | Self::DestroyStack(_)
             | Self::Resume(_)
             | Self::Rollback(_)
+            | Self::Refresh(_)
             | Self::Status(_)
             | Self::Logs(_)
             | Self::Runs(_)
@@ -104,7 +105,6 @@ impl NimbusCommand {
                 LocalOnly("a server frees an environment itself; `nimbus run cancel` ends a run")
             }
             Self::Why(_) => LocalOnly("`nimbus preview --server URL` says what would change"),
-            Self::Refresh(_) => LocalOnly("`nimbus deploy --server URL --force` runs every stack"),
             Self::Rotate(_) => LocalOnly("a server keeps what it made up"),
             Self::Secret(_) => LocalOnly("secrets of a manifest are kept where it is written"),
             Self::Adopt(_)
@@ -159,6 +159,7 @@ impl NimbusCommand {
             Self::DestroyStack(args) => &args.destroy.run.remote,
             Self::Resume(args) => &args.remote,
             Self::Rollback(args) => &args.run.remote,
+            Self::Refresh(args) => &args.run.remote,
             Self::Status(args) => &args.remote,
             Self::Logs(args) => &args.remote,
             Self::Runs(args) => &args.remote,
@@ -248,6 +249,7 @@ async fn carry_out(
         }
         NimbusCommand::Resume(args) => operations::resume(args, &remote, context).await,
         NimbusCommand::Rollback(args) => operations::rollback(args, &remote, context).await,
+        NimbusCommand::Refresh(args) => operations::refresh(args, &remote, context).await,
         NimbusCommand::Status(args) => inspect::status(args, &remote, context).await,
         NimbusCommand::Logs(args) => inspect::logs(args, &remote, context).await,
         NimbusCommand::Runs(args) => inspect::runs(args.command, &remote, context).await,

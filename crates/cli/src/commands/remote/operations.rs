@@ -1,4 +1,4 @@
-//! `deploy`, `preview`, `destroy`, `rollback` and `resume` on a server.
+//! `deploy`, `preview`, `destroy`, `rollback`, `refresh` and `resume` on a server.
 
 use std::path::PathBuf;
 
@@ -12,8 +12,8 @@ use super::plan_file;
 use super::{deployment_id, manifest_of, no_option};
 use crate::commands::deployment::local::{EngineRunArgs, RunArgs};
 use crate::commands::deployment::run::{
-    ChangeArgs, DeployArgs, DestroyArgs, PreviewArgs, PreviewEndingArgs, ResumeArgs, RollbackArgs,
-    VersionsReport, demand_confirmation, on_failure, rehearsal_note,
+    ChangeArgs, DeployArgs, DestroyArgs, PreviewArgs, PreviewEndingArgs, RefreshDeploymentArgs,
+    ResumeArgs, RollbackArgs, VersionsReport, demand_confirmation, on_failure, rehearsal_note,
 };
 use crate::commands::program::confirm;
 use crate::context::CommandContext;
@@ -112,7 +112,8 @@ pub(super) async fn deploy(
 ) -> Result<CommandOutcome> {
     let run = &args.run;
     if args.refresh {
-        return Err(no_option("--refresh", "`--force` runs every stack"));
+        let instead = "look first with `nimbus refresh`: what has drifted is deployed again";
+        return Err(no_option("--refresh", instead));
     }
     let manifest = manifest_of(remote, &deployment_id(&run.id)).await?;
     demand_confirmation(&args, &manifest, context)?;
@@ -275,6 +276,32 @@ pub(super) async fn rollback(
     ended
 }
 
+pub(super) async fn refresh(
+    args: RefreshDeploymentArgs,
+    remote: &RemoteDeployments,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let run = &args.run;
+    let manifest = manifest_of(remote, &deployment_id(&run.id)).await?;
+    let (id, environment) = (manifest.metadata.id.as_str(), run.environment);
+    if !manifest.environments.contains_key(&environment) {
+        return Err(manifest.unknown_environment(environment));
+    }
+    let asked = StartRun {
+        allow_mass_removal: args.allow_mass_removal,
+        ..changing(run, &args.change, None, context)?
+    };
+    if !args.change.yes && !run.how.rehearse {
+        let server = remote.server();
+        let question = format!("Record what {id} really has in {environment} at {server}?");
+        confirm(context, &question).await?;
+    }
+    let action = (RunAction::Refresh, StartedAction::Refresh);
+    let ending = PreviewEndingArgs::default();
+    let (_, ended) = start(remote, &manifest, action, asked, ending, context).await?;
+    ended
+}
+
 pub(super) async fn resume(
     args: ResumeArgs,
     remote: &RemoteDeployments,
@@ -314,6 +341,7 @@ pub(super) fn action_of(run: &Run) -> Result<RunAction> {
         "deploy" => Ok(RunAction::Deploy),
         "destroy" => Ok(RunAction::Destroy),
         "rollback" => Ok(RunAction::Rollback),
+        "refresh" => Ok(RunAction::Refresh),
         "preview" => Ok(RunAction::Preview),
         other => {
             let message =

@@ -18,6 +18,7 @@ use crate::commands::program::{LocationArgs, confirm};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -189,13 +190,14 @@ impl Report for StateEditReport {
             return "Nothing had to be changed\n".to_owned();
         }
         let mark = terminal.paint(TextStyle::Good, "✓");
-        let mut text = format!("{mark} the state of {} is changed\n", self.stack);
+        let mut page = ReportPage::default();
+        page.line(format!("{mark} the state of {} is changed", self.stack));
         for urn in &self.removed {
-            text.push_str(&format!("  - {urn}\n"));
+            page.line(format!("  - {urn}"));
         }
         for urn in &self.added {
-            text.push_str(&format!("  + {urn}\n"));
+            page.line(format!("  + {urn}"));
         }
-        text
+        page.into_text()
     }
 }

@@ -12,6 +12,7 @@ use crate::commands::program::{ProgramLocationArgs, confirm};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -95,18 +96,21 @@ struct NamedPair {
 
 impl StateMoveReport {
     fn plan(&self) -> String {
-        let mut text = String::new();
+        let mut page = ReportPage::default();
         for pair in &self.moved {
-            text.push_str(&format!("  {}\n    → {}\n", pair.from, pair.to));
+            page.line(format!("  {}", pair.from));
+            page.line(format!("    → {}", pair.to));
         }
         for urn in &self.copied {
-            text.push_str(&format!("  a copy of its provider: {urn}\n"));
+            page.line(format!("  a copy of its provider: {urn}"));
         }
         for pair in &self.forgotten {
-            let line = format!("  no longer recorded: {} needs {}\n", pair.from, pair.to);
-            text.push_str(&line);
+            page.line(format!(
+                "  no longer recorded: {} needs {}",
+                pair.from, pair.to
+            ));
         }
-        text
+        page.into_text()
     }
 }
 

@@ -23,6 +23,7 @@ use crate::commands::program::{LocationArgs, confirm};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -213,13 +214,12 @@ impl Report for RepairReport {
     const SCHEMA: &'static str = "nimbus/state-repair/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mut text = String::new();
+        let mut page = ReportPage::default();
         let mut section = |tone: TextStyle, title: &str, entries: &[String]| {
             if !entries.is_empty() {
-                text.push_str(&terminal.paint(tone, title));
-                text.push('\n');
+                page.line(terminal.paint(tone, title));
                 for entry in entries {
-                    text.push_str(&format!("  {}\n", entry.replace('\n', "\n  ")));
+                    page.line(format!("  {entry}"));
                 }
             }
         };
@@ -242,35 +242,34 @@ impl Report for RepairReport {
             } else {
                 Paint::Plain
             };
-            text.push_str(&terminal.paint(TextStyle::Heading, "Difference:"));
-            text.push('\n');
-            text.push_str(&paint.lines(&self.lines));
+            page.line(terminal.paint(TextStyle::Heading, "Difference:"));
+            page.append(&paint.lines(&self.lines));
         }
         if let Some(kept) = &self.journal_kept_as {
-            text.push_str(&format!("The journal is kept as {kept}\n"));
+            page.line(format!("The journal is kept as {kept}"));
         } else if self.is_blocked() {
-            text.push_str(
+            page.line(
                 "The journal cannot be settled, and no operation begins while it is there. Look for what it \
-                 made, then put it away with --discard-journal; refresh or import afterwards\n",
+                 made, then put it away with --discard-journal; refresh or import afterwards",
             );
         } else if self.journal.is_some() {
-            text.push_str("The next operation settles the journal\n");
+            page.line("The next operation settles the journal");
         }
         if let Some(settle) = &self.settle {
-            text.push_str(&format!("To settle it: {settle}\n"));
+            page.line(format!("To settle it: {settle}"));
         }
-        text.push_str(match (self.written, self.actions.is_empty()) {
-            (true, _) => "The mended copy is the state of the stack now\n",
-            (false, false) => "Nothing was written; --write accepts the mended copy\n",
+        page.line(match (self.written, self.actions.is_empty()) {
+            (true, _) => "The mended copy is the state of the stack now",
+            (false, false) => "Nothing was written; --write accepts the mended copy",
             (false, true) if !self.unknown.is_empty() => {
-                "The record does not contradict itself, but updates are refused until it is settled\n"
+                "The record does not contradict itself, but updates are refused until it is settled"
             }
             (false, true) if self.problems.is_empty() && self.is_blocked() => {
-                "The state itself does not contradict itself; what the journal knows is not in it\n"
+                "The state itself does not contradict itself; what the journal knows is not in it"
             }
-            (false, true) if self.problems.is_empty() => "The state is sound\n",
-            (false, true) => "Nothing can be mended without guessing\n",
+            (false, true) if self.problems.is_empty() => "The state is sound",
+            (false, true) => "Nothing can be mended without guessing",
         });
-        text
+        page.into_text()
     }
 }

@@ -68,6 +68,7 @@ pub(super) fn routes() -> Vec<Route> {
         run_route(operation::DESTROY, destroy),
         run_route(operation::PREVIEW, preview),
         run_route(operation::ROLL_BACK, roll_back),
+        run_route(operation::REFRESH_DEPLOYMENT, refresh),
     ]
 }
 
@@ -407,4 +408,5 @@ starts! {
     destroy DESTROY;
     preview PREVIEW;
     roll_back ROLL_BACK;
+    refresh REFRESH_DEPLOYMENT;
 }

@@ -83,7 +83,7 @@ impl Site {
         taken.unwrap()
     }
 
-    async fn end(&self, run: &StoredRun, plan: Option<Value>) {
+    pub(crate) async fn end(&self, run: &StoredRun, plan: Option<Value>) {
         let held = HeldRun {
             deployment: run.deployment.clone(),
             number: run.number,

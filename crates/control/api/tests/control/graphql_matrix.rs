@@ -104,7 +104,7 @@ fn input(field: &str, tenant: &str) -> String {
             "{organization: \"o\", project: \"p\", template: \"minimal\", domain: \"o.example\"}"
                 .to_owned()
         }
-        "deploy" | "destroy" | "preview" | "rollback" => {
+        "deploy" | "destroy" | "preview" | "rollback" | "refresh" => {
             "{environment: \"dev\", rehearsal: true}".to_owned()
         }
         "deployStack" => {
@@ -176,6 +176,7 @@ fn argument(field: &str, name: &str, tenant: &str) -> Option<String> {
         "destroy",
         "preview",
         "rollback",
+        "refresh",
         "enableEnvironment",
         "disableEnvironment",
     ];

@@ -47,6 +47,7 @@ mod queue;
 mod quotas;
 mod reads;
 mod recovery;
+mod refreshes;
 mod repeated;
 mod resolvers;
 mod reviews;

@@ -70,7 +70,8 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "deployments.deploy"
         | "deployments.destroy"
         | "deployments.preview"
-        | "deployments.rollback" => json!({"environment": "dev", "rehearsal": true}),
+        | "deployments.rollback"
+        | "deployments.refresh" => json!({"environment": "dev", "rehearsal": true}),
         "stacks.register" => json!({"name": unique, "template": format!("name: {unique}\n")}),
         "stacks.update" => json!({"template": "name: no-such-stack\n"}),
         "stacks.deploy" => {

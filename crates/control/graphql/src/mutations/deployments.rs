@@ -83,6 +83,9 @@ struct StartRunArgs {
     /// Of a rollback: creates of unknown outcome were looked for in the cloud, in vain.
     #[graphql(default)]
     forget_creates: bool,
+    /// Of a refresh: believe it when much of what is recorded is gone.
+    #[graphql(default)]
+    allow_mass_removal: bool,
     /// The id of a preview that succeeded: the deploy does what it showed, or nothing if anything moved since.
     plan: Option<ID>,
     /// Deploy although the environment before is not ready, for this reason. It is recorded.
@@ -109,6 +112,7 @@ impl From<StartRunArgs> for RunInput {
             transpile_only: given.transpile_only,
             to_version: given.to_version,
             forget_creates: given.forget_creates,
+            allow_mass_removal: given.allow_mass_removal,
             plan: given.plan.map(|plan| plan.0),
             skip_gate: given.skip_gate,
             message: given.message,
@@ -344,6 +348,27 @@ impl DeploymentChanges {
         start(
             ctx,
             operation::ROLL_BACK,
+            tenant_id,
+            id,
+            input,
+            idempotency_key,
+        )
+        .await
+    }
+
+    /// Queue a run that records what an environment really has.
+    #[graphql(complexity = "20 + child_complexity")]
+    async fn refresh(
+        &self,
+        ctx: &Context<'_>,
+        tenant_id: Option<ID>,
+        id: String,
+        input: StartRunArgs,
+        idempotency_key: Option<String>,
+    ) -> FieldResult<RunNode> {
+        start(
+            ctx,
+            operation::REFRESH_DEPLOYMENT,
             tenant_id,
             id,
             input,

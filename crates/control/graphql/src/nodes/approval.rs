@@ -54,7 +54,7 @@ pub(crate) struct ApprovalRequestNode {
     deployment_id: String,
     environment: String,
     rehearsal: bool,
-    /// `deploy`, `destroy` or `rollback`.
+    /// `deploy`, `destroy`, `rollback` or `refresh`.
     action: String,
     /// The preview whose plan is approved.
     plan_id: Option<ID>,

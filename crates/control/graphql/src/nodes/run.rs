@@ -29,7 +29,7 @@ pub(crate) struct RunNode {
     number: String,
     deployment_id: String,
     environment: String,
-    /// `deploy`, `destroy`, `preview` or `rollback`.
+    /// `deploy`, `destroy`, `preview`, `rollback` or `refresh`.
     action: String,
     rehearsal: bool,
     /// `queued`, `running`, `paused` or `ended`.

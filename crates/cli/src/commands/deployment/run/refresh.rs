@@ -13,12 +13,12 @@ use crate::exit::CommandOutcome;
 #[derive(clap::Args, Debug)]
 pub(crate) struct RefreshDeploymentArgs {
     #[command(flatten)]
-    run: RunArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
-    change: ChangeArgs,
+    pub(crate) change: ChangeArgs,
     /// Believe it when much of what is recorded is gone
     #[arg(long)]
-    allow_mass_removal: bool,
+    pub(crate) allow_mass_removal: bool,
 }
 
 impl RefreshDeploymentArgs {

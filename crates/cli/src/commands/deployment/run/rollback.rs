@@ -18,6 +18,7 @@ use crate::commands::program::confirm;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -158,7 +159,8 @@ impl Report for VersionsReport {
             "{:>7}  {:<8} {:<9} {:<25} {:<12} STACKS",
             "VERSION", "RUN", "KIND", "AT", "BY"
         );
-        let mut text = terminal.paint(TextStyle::Heading, &heading) + "\n";
+        let mut page = ReportPage::default();
+        page.line(terminal.paint(TextStyle::Heading, &heading));
         for shown in &self.versions {
             let ShownVersion {
                 version,
@@ -169,10 +171,10 @@ impl Report for VersionsReport {
                 units,
             } = shown;
             let count = units.len();
-            text.push_str(&format!(
-                "{version:>7}  {run:<8} {kind:<9} {at:<25} {user:<12} {count}\n"
+            page.line(format!(
+                "{version:>7}  {run:<8} {kind:<9} {at:<25} {user:<12} {count}"
             ));
         }
-        text
+        page.into_text()
     }
 }

@@ -17,6 +17,7 @@ use super::view::{changes_text, mark};
 use crate::actions::ActionsJob;
 use crate::context::CommandContext;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 use markdown::UnitDiffs;
 
@@ -26,7 +27,7 @@ pub(crate) struct RunSummary {
     event: &'static str,
     /// `R0001`; a preview has none.
     run: Option<String>,
-    /// `deploy`, `preview`, `destroy` or `rollback`.
+    /// `deploy`, `preview`, `destroy`, `rollback` or `refresh`.
     kind: &'static str,
     deployment: String,
     environment: String,
@@ -244,7 +245,8 @@ impl RunSummary {
 
     /// A line for each unit, in the order of their names.
     pub(crate) fn unit_lines(&self, terminal: Terminal) -> String {
-        let line = |unit: &UnitSummaryReport| {
+        let mut page = ReportPage::default();
+        for unit in &self.units {
             let (mark, tone) = mark(&unit.status);
             let what = match unit.status.as_str() {
                 "succeeded" => changes_text(&unit.changes),
@@ -256,19 +258,15 @@ impl RunSummary {
                 _ => unit.message.as_ref().or(unit.reason.as_ref()),
             };
             let why = why.map(|why| format!(" — {}", why.lines().next().unwrap_or_default()));
-            let name = &unit.name;
-            let leases = unit.leases.iter().map(|lease| {
+            let (name, mark) = (&unit.name, terminal.paint(tone, mark));
+            let why = why.unwrap_or_default();
+            page.line(format!("  {mark} {name:<18} {what}{why}"));
+            for lease in &unit.leases {
                 let question = lease["question"].as_str().unwrap_or_default();
-                format!("      {question}: {}\n", lease["outputs"])
-            });
-            format!(
-                "  {} {name:<18} {what}{}\n{}",
-                terminal.paint(tone, mark),
-                why.unwrap_or_default(),
-                leases.collect::<String>()
-            )
-        };
-        self.units.iter().map(line).collect()
+                page.line(format!("      {question}: {}", lease["outputs"]));
+            }
+        }
+        page.into_text()
     }
 
     /// The last word, as text or JSON.
@@ -361,24 +359,29 @@ impl Report for RunSummary {
             ..
         } = self;
         let title = format!("{rehearsal}{run}{deployment} {environment}: {result} in {seconds}s");
-        let mut text = match self.is_noop() {
-            true => format!("{title}, nothing to do: {} skipped\n", self.units.len()),
-            false => {
-                let (counts, resources) = (self.counts(), self.resources());
-                format!("\n{title}\n  Stacks: {counts}\n  Resources: {resources}\n")
-            }
-        };
+        let mut page = ReportPage::default();
+        if self.is_noop() {
+            page.line(format!(
+                "{title}, nothing to do: {} skipped",
+                self.units.len()
+            ));
+        } else {
+            page.blank();
+            page.line(title);
+            page.line(format!("  Stacks: {}", self.counts()));
+            page.line(format!("  Resources: {}", self.resources()));
+        }
         if let Some(version) = self.version {
-            text.push_str(&format!("  Version: {version}\n"));
+            page.line(format!("  Version: {version}"));
         }
         if let Some(trigger) = &self.trigger {
-            text.push_str(&format!("  Rolled back because {trigger}\n"));
+            page.line(format!("  Rolled back because {trigger}"));
         }
         if self.result == "rolled_back" {
-            text.push_str("✓ Rollback completed. Infrastructure returned to previous state.\n");
+            page.line("✓ Rollback completed. Infrastructure returned to previous state.");
         }
         if let Some(prediction) = &self.prediction {
-            text.push_str(prediction.text());
+            page.append(prediction.text());
         }
         for unit in self.units.iter().filter(|unit| unit.status == "failed") {
             let message = unit.message.as_deref().unwrap_or_default();
@@ -388,8 +391,7 @@ impl Report for RunSummary {
                 continue;
             }
             let line = format!("  ✗ {said}");
-            text.push_str(&terminal.paint(TextStyle::Bad, &line));
-            text.push('\n');
+            page.line(terminal.paint(TextStyle::Bad, &line));
         }
         for check in &self.checks {
             let message = check.message.as_ref().map(|text| format!(" ({text})"));
@@ -404,23 +406,21 @@ impl Report for RunSummary {
                 "warned" => TextStyle::Warning,
                 _ => TextStyle::Faint,
             };
-            text.push_str(&terminal.paint(tone, &line));
-            text.push('\n');
+            page.line(terminal.paint(tone, &line));
         }
         for warning in &self.warnings {
             let line = format!("  Warning: {warning}");
-            text.push_str(&terminal.paint(TextStyle::Warning, &line));
-            text.push('\n');
+            page.line(terminal.paint(TextStyle::Warning, &line));
         }
         if !self.attention.is_empty() {
-            text.push_str("Needs attention:\n");
+            page.line("Needs attention:");
             for item in &self.attention {
-                text.push_str(&format!("  - {item}\n"));
+                page.line(format!("  - {item}"));
             }
         }
         if let Some(next) = &self.next {
-            text.push_str(&format!("Next: {next}\n"));
+            page.line(format!("Next: {next}"));
         }
-        text
+        page.into_text()
     }
 }

@@ -7,6 +7,7 @@ use nimbus_orchestrator::{CheckStatus, DiagnosticLevel, RunEvent, RunStatus};
 use super::RunTitle;
 use super::held_errors::HeldErrors;
 use crate::output::CommandOutput;
+use crate::report_page::continued;
 use crate::style::{Terminal, TextStyle};
 
 pub(crate) struct LineView {
@@ -48,8 +49,14 @@ impl LineView {
     }
 }
 
-/// What an event reads like. Resources are left out: the log has them.
+/// What an event reads like. Resources are left out: the log has them. What is said in an event begins no line of its
+/// own.
 pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec<String> {
+    let lines = raw_lines(event, doing, terminal).into_iter();
+    lines.map(|line| continued(&line).into_owned()).collect()
+}
+
+fn raw_lines(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec<String> {
     match event {
         // The summary counts them; a run in which nothing changed is a few lines.
         RunEvent::Unit { status, .. } if status == "skipped" => Vec::new(),
