@@ -384,7 +384,7 @@ impl SendingTasks {
                 self.by_tenant.retain(|_, count| *count > 0);
             }
             Err(error) => {
-                warn!(%error, "a delivery went wrong; it is sent again when its lease ends")
+                warn!(%error, "a delivery went wrong; it is sent again when its lease ends");
             }
         }
         if self.tasks.is_empty() {

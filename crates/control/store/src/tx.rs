@@ -127,7 +127,8 @@ impl Store {
     where
         E: From<StoreError>,
     {
-        let mut tx = TenantTx::begin(self.app(), tenant, self).await?;
+        // A connection that is made first is the largest part of it; every use case would carry its room along.
+        let mut tx = Box::pin(TenantTx::begin(self.app(), tenant, self)).await?;
         // What is not committed is rolled back when it is dropped.
         let value = work(&mut tx).await?;
         tx.finish(self).await?;
@@ -144,7 +145,7 @@ impl Store {
         E: From<StoreError>,
     {
         let mut tx = RegistryTx {
-            inner: TenantTx::begin(self.owner(), acting, self).await?,
+            inner: Box::pin(TenantTx::begin(self.owner(), acting, self)).await?,
             store: self.clone(),
         };
         let value = work(&mut tx).await?;
