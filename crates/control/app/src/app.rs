@@ -123,8 +123,9 @@ pub(crate) struct AppInner {
 impl App {
     /// Refuses to start when the database holds secrets that the given keys do not open.
     pub async fn open(store: Store, keys: AppKeys, settings: AppSettings) -> Result<Self, Error> {
+        let outer = Box::pin(store.outer_keys()).await?;
         keys.vault
-            .check_complete(&store.outer_keys().await?)
+            .check_complete(&outer)
             .map_err(|error| Error::from(error).with_help(COPY_KEYS))?;
         let mailer = settings.mail.as_ref().map(Mailer::new).transpose()?;
         if mailer.is_some() {

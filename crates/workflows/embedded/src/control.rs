@@ -40,23 +40,23 @@ impl EmbeddedRuntime {
         config.settings.schema = &options.schema;
         config.max_connections = 1;
         let migrated = dbos::sysdb::postgres::PostgresSystemDatabase::connect(&config);
-        let migrated = migrated.await.map_err(unavailable)?;
+        let migrated = Box::pin(migrated).await.map_err(unavailable)?;
         dbos::sysdb::SystemDatabase::close(&migrated).await;
         let store = WorkflowStore::connect(&options)?;
-        store.prepare().await?;
+        Box::pin(store.prepare()).await?;
         let client = dbos::Client::connect(dbos::ClientConfig {
             app_name: Some(APPLICATION.to_owned()),
             schema: options.schema.clone(),
             max_connections: 2,
             ..dbos::ClientConfig::new(url)
         });
-        let client = client.await.map_err(unavailable)?;
+        let client = Box::pin(client).await.map_err(unavailable)?;
         let queue = dbos::QueueOptions {
             polling_interval: options.poll,
             ..dbos::QueueOptions::default()
         };
         let registered = client.register_queue(QUEUE, queue, dbos::QueueConflict::AlwaysUpdate);
-        registered.await.map_err(unavailable)?;
+        Box::pin(registered).await.map_err(unavailable)?;
         Ok(Self {
             options: Arc::new(options),
             store,
