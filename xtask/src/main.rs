@@ -15,6 +15,7 @@ mod console;
 mod demo;
 mod env;
 mod library;
+mod linted;
 mod process;
 mod repo;
 mod setup;

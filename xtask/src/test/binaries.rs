@@ -1,11 +1,11 @@
 //! Builds the tests of the whole workspace and says which programs they are.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
+use crate::linted;
 use crate::process;
 use crate::repo::Repo;
 
@@ -62,11 +62,10 @@ struct CompilerMessage {
 /// Clippy beside the build would look at every dependency and every crate of ours a second time: ten minutes
 /// of a first run on two processors. Its driver is the compiler with more lints, so one pass does for both.
 pub(super) fn build(repo: &Repo) -> Result<BuiltTests> {
-    let mut cargo = process::cargo();
+    let mut cargo = linted::cargo()?;
     cargo
         .args(["test", "--workspace", "--all-targets", "--no-run"])
         .args(["--quiet", "--message-format=json"])
-        .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?)
         .current_dir(repo.root());
     let mut built = BuiltTests::default();
     let mut unread = None;
@@ -80,18 +79,6 @@ pub(super) fn build(repo: &Repo) -> Result<BuiltTests> {
         Some(error) => Err(error.context("what cargo says is not understood")),
         None => Ok(built),
     }
-}
-
-/// Beside the compiler, where `cargo clippy` finds it too.
-fn clippy_driver() -> Result<PathBuf> {
-    let root = process::capture(Command::new("rustc").args(["--print", "sysroot"]))?;
-    let driver = Path::new(root.trim()).join("bin/clippy-driver");
-    anyhow::ensure!(
-        driver.is_file(),
-        "{} is missing; run `rustup component add clippy`",
-        driver.display()
-    );
-    Ok(driver)
 }
 
 impl BuiltTests {

@@ -29,6 +29,7 @@ use crate::bench;
 use crate::console;
 use crate::env;
 use crate::library;
+use crate::linted;
 use crate::process;
 use crate::repo::Repo;
 use crate::setup::{self, InstalledTools, SetupScope};
@@ -244,7 +245,7 @@ impl TestRun {
         variables: &[(&str, OsString)],
         limit: Duration,
     ) -> Result<()> {
-        let mut command = process::cargo();
+        let mut command = linted::cargo()?;
         command
             // Without this the first failing crate hides the results of the others.
             .args(["test", "--no-fail-fast"])

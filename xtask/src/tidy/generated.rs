@@ -11,6 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::BrokenRule;
+use crate::linted;
 use crate::process;
 use crate::repo::{Repo, RepoFile};
 
@@ -70,7 +71,7 @@ fn produce(repo: &Repo, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     // As the tests are built: by itself the program would be built once more, for other features of what it uses.
     process::capture(
-        process::cargo()
+        linted::cargo()?
             .args(["test", "--workspace", "--no-run", "--quiet"])
             .args(["--test", "command_line"])
             .current_dir(repo.root()),
