@@ -124,6 +124,83 @@ fn a_rollback_after_a_failed_run_undoes_that_run() {
     assert_eq!(nothing.summary()["error"]["code"], "NIM-0756");
 }
 
+/// A version has what a failed run made and the next one skipped. Where a rollback makes something anew, what
+/// names the earlier one is told, and the next deploy runs it.
+#[test]
+fn a_rollback_leads_to_what_there_was_and_says_what_no_longer_holds() {
+    let Some(sdk) = node_sdk("a_rollback_leads_to_what_there_was_and_says_what_no_longer_holds")
+    else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[]), ("b", &["a"])]);
+    // Another network is another object, with another id.
+    site.write(
+        "cloud/stacks/a/src/index.js",
+        "const pulumi = require('@pulumi/pulumi');\n\
+         class Thing extends pulumi.CustomResource {\n\
+         \x20 constructor(name, args) { super('demo:index:Thing', name, args); }\n\
+         }\n\
+         const vpcId = `v${new pulumi.Config('a').require('size')}`;\n\
+         const net = new Thing('net', { vpcId });\n\
+         const sub = new Thing('sub', { net: net.id });\n\
+         exports.first = net.id;\nexports.ids = [net.id, sub.id];\n",
+    );
+    let has = |vpc: &str| {
+        let resources = site.resources();
+        let found = resources
+            .iter()
+            .any(|one| one.contains(&format!("\"{vpc}\"")));
+        assert!(found, "{vpc}: {resources:?}");
+    };
+    site.rehearse("deploy", &[]).ok();
+    site.set_size("a", "2");
+    let orders = site.orders("orders: [{on: update, name: b-first, do: fail, message: no}]\n");
+    let held = ["--orders", &orders, "--on-failure", "hold"];
+    site.rehearse("deploy", &held).with(1);
+    let mended = site.rehearse("deploy", &["--json"]).ok();
+    assert_eq!(mended.status("a"), "skipped");
+    site.set_size("a", "3");
+    site.rehearse("deploy", &[]).ok();
+    site.rehearse("rollback", &["--to-version", "2"]).ok();
+    has("v2");
+
+    // The simulated cloud gives an id again once it is free, so only every other change has a new one.
+    site.set_size("a", "4");
+    site.rehearse("deploy", &[]).ok();
+    let back = site
+        .rehearse("rollback", &["--to-version", "3", "--json"])
+        .with(1);
+    has("v3");
+    let summary = back.summary();
+    assert_eq!(summary["result"], "needs_attention", "{summary}");
+    let told = summary["attention"].to_string();
+    let expected = "a: net was made anew, and what it was is still in output first, output ids, sub.net; b built on it";
+    assert!(told.contains(expected), "{told}");
+    assert!(
+        summary["next"].to_string().contains("nimbus deploy"),
+        "{summary}"
+    );
+
+    site.set_size("a", "3");
+    for name in ["a", "b"] {
+        assert!(
+            why(&site, name).contains("it has drifted"),
+            "{}",
+            why(&site, name)
+        );
+    }
+    let again = site.rehearse("deploy", &["--json"]).ok();
+    assert_eq!(
+        (again.status("a"), again.status("b")),
+        ("succeeded".into(), "succeeded".into())
+    );
+    let skipped = site.rehearse("deploy", &["--json"]).ok();
+    assert_eq!(
+        (skipped.status("a"), skipped.status("b")),
+        ("skipped".into(), "skipped".into())
+    );
+}
+
 #[test]
 fn without_a_terminal_a_real_deploy_needs_a_yes() {
     let Some(sdk) = node_sdk("without_a_terminal_a_real_deploy_needs_a_yes") else {
