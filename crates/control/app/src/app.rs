@@ -169,7 +169,7 @@ impl App {
                 settings,
             }),
         };
-        app.anchor_outer_key()
+        Box::pin(app.anchor_outer_key())
             .await
             .map_err(|failure| failure.error)?;
         Ok(app)
