@@ -224,10 +224,14 @@ fn literal(text: &str, quote: Option<char>, capital: bool) -> String {
             '\r' => escaped.push_str("\\r"),
             '\t' => escaped.push_str("\\t"),
             c if Some(c) == quote => escaped.extend(['\\', c]),
-            c if c.is_ascii_control() && capital => {
-                escaped.push_str(&format!("\\x{:02X}", u32::from(c)));
+            c if c.is_ascii_control() => {
+                let number = hex::encode([c as u8]);
+                escaped.push_str("\\x");
+                match capital {
+                    true => escaped.push_str(&number.to_ascii_uppercase()),
+                    false => escaped.push_str(&number),
+                }
             }
-            c if c.is_ascii_control() => escaped.push_str(&format!("\\x{:02x}", u32::from(c))),
             c => escaped.push(c),
         }
     }
