@@ -318,11 +318,11 @@ fn settings_are_shown_with_their_origin_and_without_secrets() {
         .filter(|line| !line.ends_with("default"))
         .collect();
     insta::assert_snapshot!(chosen.join("\n"), @"
-    app.name                        Sky                        config/nimbus.yaml:2
-    db.port                         6543                       NIMBUS_DB_PORT
-    db.password                     [secret]                   config/nimbus.yaml:4
-    auth.jwt_secret                 [secret]                   NIMBUS_JWT_SECRET
-    logging.level                   WARN                       --log-level
+    app.name                         Sky                        config/nimbus.yaml:2
+    db.port                          6543                       NIMBUS_DB_PORT
+    db.password                      [secret]                   config/nimbus.yaml:4
+    auth.jwt_secret                  [secret]                   NIMBUS_JWT_SECRET
+    logging.level                    WARN                       --log-level
     ");
     let plain = machine.run(&["config", "show"]).stdout;
     assert!(

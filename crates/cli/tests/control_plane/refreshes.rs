@@ -13,9 +13,9 @@ use crate::remote::{Both, ID, with};
 use crate::support::{PATIENCE, body_of, request};
 
 /// A connection on which events of a tenant are heard.
-struct Listener(WebSocket<MaybeTlsStream<TcpStream>>);
+struct EventListener(WebSocket<MaybeTlsStream<TcpStream>>);
 
-impl Listener {
+impl EventListener {
     fn open(caller: &ApiCaller, path: &str, protocol: Option<&'static str>) -> Self {
         let place = format!("ws://{}{path}", caller.address);
         let mut asked = place.into_client_request().unwrap();
@@ -120,13 +120,13 @@ fn drift_is_told_shown_and_put_right_by_the_next_deploy() {
     assert!(skipped.stdout.contains("2 skipped"), "{}", skipped.stdout);
 
     let caller = ApiCaller::new(&both.server);
-    let (mut live, ready) = Listener::of_socket_io(&caller);
+    let (mut live, ready) = EventListener::of_socket_io(&caller);
     let watched = format!(
         "subscription {{ driftDetected(tenantId: {}, since: {}) \
          {{ deployment environment unit run rehearsal traceId }} }}",
         ready["tenant_id"], ready["cursor"]
     );
-    let mut subscribed = Listener::of_graphql(&caller, &watched);
+    let mut subscribed = EventListener::of_graphql(&caller, &watched);
     let standing = || {
         let query = format!(
             "{{ deploymentStatus(id: \"{ID}\", rehearsal: true) {{ stacks {{ name state }} }} }}"
