@@ -53,7 +53,7 @@ pub(crate) fn has_the_items_of_both_units(site: &Site, caller: &ApiCaller) {
     let around = graph["data"]["items"].as_array().unwrap();
     assert_eq!(around.len(), 4, "{graph}");
     assert_eq!(graph["data"]["complete"], true);
-    let found = site.ask(&["cmdb", "search", "thing", "--types", "resource"]);
+    let found = site.ask(&["cmdb", "search", "DEMO", "--types", "resource"]);
     assert_eq!(items(&found["data"]).len(), 2, "{found}");
     let listed = site.ask(&["cmdb", "list", "--unit", "first", "--attribute", "size=1"]);
     assert_eq!(items(&listed["data"])[0]["id"], thing["id"]);
