@@ -24,6 +24,8 @@ pub(crate) struct Case {
     pub(crate) main: Option<&'static str>,
     /// Versions of the test provider that are installed besides 1.0.0.
     pub(crate) provider_versions: &'static [&'static str],
+    /// Tags of the stack.
+    pub(crate) tags: &'static [(&'static str, &'static str)],
     /// A plugin as it is shipped, by name and version, that the program needs.
     pub(crate) plugin: Option<(&'static str, &'static str)>,
     /// Whether what the official engine did is kept: not of what is drawn at random, or of a plugin
@@ -113,6 +115,7 @@ pub(crate) fn typescript(program: &'static str, steps: Vec<Step>) -> Case {
         ordered: false,
         main: None,
         provider_versions: &[],
+        tags: &[],
         plugin: None,
         records: true,
         official_since: 0,
@@ -144,6 +147,11 @@ impl Case {
 
     pub(crate) fn provider_versions(mut self, versions: &'static [&'static str]) -> Self {
         self.provider_versions = versions;
+        self
+    }
+
+    pub(crate) fn tags(mut self, tags: &'static [(&'static str, &'static str)]) -> Self {
+        self.tags = tags;
         self
     }
 

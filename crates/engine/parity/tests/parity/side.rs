@@ -2,9 +2,12 @@
 //!
 //! A side belongs to no engine: when the engines change places, each works on the other's side.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+
+use serde_json::json;
 
 use crate::case::{Case, Disturbance, Language};
 use crate::tools::Tools;
@@ -114,6 +117,11 @@ impl Side {
             .replace("STACK", stack)
             .replace("SALT", SALT);
         fs::write(stacks.join(format!("{stack}.json")), empty).unwrap();
+        if !self.case.tags.is_empty() {
+            let tags: BTreeMap<_, _> = self.case.tags.iter().copied().collect();
+            let tags = json!({"version": 1, "tags": tags}).to_string();
+            fs::write(stacks.join(format!("{stack}.pulumi-tags")), tags).unwrap();
+        }
     }
 
     /// Puts a version of the program in place.

@@ -220,3 +220,51 @@ fn failing() {
         ],
     ));
 }
+
+/// What a pack says about a program, under the settings that each step gives to the pack.
+fn judged() -> Vec<Step> {
+    let under = |settings: &'static str| {
+        let pack = ["--policy-pack", "pack", "--policy-pack-config"];
+        [&pack[..], &[settings]].concat()
+    };
+    vec![
+        preview(1).flags(&["--policy-pack", "pack"]),
+        up(1).flags(&["--policy-pack", "pack"]),
+        up(1).flags(&under("wrong.json")).fails(),
+        preview(2).flags(&["--policy-pack", "pack"]).fails(),
+        up(2).flags(&["--policy-pack", "pack"]).swapped().fails(),
+        up(2).flags(&["--policy-pack", "broken-pack"]).fails(),
+        up(2).flags(&under("off.json")),
+        up(3).flags(&under("strict.json")).fails(),
+        up(3).flags(&["--policy-pack", "pack"]).swapped(),
+        destroy(3),
+    ]
+}
+
+#[test]
+fn judged_by_policies() {
+    let case = typescript("judged", judged());
+    check(
+        &case
+            .tags(&[("owner", "me")])
+            .config(&["judged:greeting: hi"]),
+    );
+}
+
+/// What a pack judges does not depend on the language; that it is asked does not either.
+#[test]
+fn python_judged_by_policies() {
+    let steps = vec![
+        preview(1).flags(&["--policy-pack", "pack"]),
+        up(1).flags(&["--policy-pack", "pack"]),
+        up(2).flags(&["--policy-pack", "pack"]).swapped().fails(),
+        up(3).flags(&["--policy-pack", "pack"]),
+        destroy(3),
+    ];
+    let case = python("python-judged", steps);
+    check(
+        &case
+            .tags(&[("owner", "me")])
+            .config(&["judged:greeting: hi"]),
+    );
+}
