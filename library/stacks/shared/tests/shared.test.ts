@@ -125,7 +125,11 @@ describe("configuration", () => {
 
   it("that nobody knows yet is no mistake, whatever its type", () => {
     const unknown = pulumi.runtime.unknownValue;
-    pulumi.runtime.setAllConfig({ "demo:vpc": unknown, "demo:nets": unknown, "demo:arns": unknown });
+    pulumi.runtime.setAllConfig({
+      "demo:vpc": unknown,
+      "demo:nets": unknown,
+      "demo:arns": unknown,
+    });
     const reader = new ConfigReader("demo");
     expect(reader.id("vpc", "vpc-")).toBe(unknown);
     expect(reader.texts("nets", { min: 2 })).toEqual([unknown, unknown]);
