@@ -350,7 +350,8 @@ impl NimbusCommand {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match remote::run(self, context).await {
             Ok(outcome) => outcome,
-            Err(here) => here.run_here(context).await,
+            // The largest of all commands is in it.
+            Err(here) => Box::pin(here.run_here(context)).await,
         }
     }
 
@@ -426,7 +427,7 @@ impl NimbusCommand {
             Self::MigrateDatabase(args) => control::migrate::run(args, context).await,
             Self::Backup(args) => control::backup::run(args, context).await,
             Self::Restore(args) => Box::pin(control::restore::run(args, context)).await,
-            Self::Recover(args) => control::recover::run(args, context).await,
+            Self::Recover(args) => Box::pin(control::recover::run(args, context)).await,
             Self::Setup(args) => admin::login::setup(args, context).await,
             Self::Login(args) => admin::login::login(args, context).await,
             Self::Logout(args) => admin::login::logout(args, context).await,

@@ -19,14 +19,14 @@ use crate::webhook_receiver::{HeardCall, Reply, WebhookReceiver};
 /// A site whose server calls these receivers, although they are on this machine.
 async fn calling(binaries: &std::path::Path, receivers: &[&WebhookReceiver]) -> Site {
     let ports = receivers.iter().map(|receiver| receiver.port).collect();
-    let nimbus = Installation::with(binaries, |settings, _| {
+    let nimbus = Box::pin(Installation::with(binaries, |settings, _| {
         settings.webhooks.rules = AddressRules {
             allowed: vec!["127.0.0.1/32".parse().unwrap()],
             plain: true,
             ports,
         };
         settings.webhooks.timeout = Duration::from_secs(3);
-    })
+    }))
     .await;
     let site = site(nimbus).await;
     site.needs(json!([step(&[user(&site.ana)], json!("any"))]))
