@@ -28,7 +28,7 @@ async fn calling(binaries: &std::path::Path, receivers: &[&WebhookReceiver]) -> 
         settings.webhooks.timeout = Duration::from_secs(3);
     }))
     .await;
-    let site = site(nimbus).await;
+    let site = Box::pin(site(nimbus)).await;
     site.needs(json!([step(&[user(&site.ana)], json!("any"))]))
         .await;
     site
