@@ -172,10 +172,10 @@ fn another_project_is_refused_while_there_are_states() {
         assert!(message.contains("organization/p/D1RUNS-a-dev"), "{message}");
     }
     // Nor does one environment work on the state of another, whose people may be others.
-    let stack = before.find("\n  a:").expect("the stack of the manifest") + "\n  a:".len();
-    let (head, tail) = before.split_at(stack);
-    let names = "pulumi: {project: p, stacks: {stage: D1RUNS-a-dev}}";
-    fs::write(&manifest, format!("{head}\n    {names}{tail}")).unwrap();
+    let names = "\n    a:\n      pulumi: {project: p, stacks: {stage: D1RUNS-a-dev}}\n";
+    let taken = before.replacen("\n    a:\n", names, 1);
+    assert_ne!(before, taken);
+    fs::write(&manifest, taken).unwrap();
     for verb in ["deploy", "destroy"] {
         let stage = [verb, ID, "--environment", "stage", "--rehearse", "--json"];
         let refused = site.run(&stage);
