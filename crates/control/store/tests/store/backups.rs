@@ -124,7 +124,9 @@ async fn deploy(administrator: &mut sqlx::PgConnection, tenant: TenantId) {
     for statement in [
         format!(
             "DO $$ DECLARE t text; BEGIN
-                 FOREACH t IN ARRAY ARRAY['approval_decisions', 'approval_requests', 'approval_policies', 'approval_delegations', 'notifications',
+                 FOREACH t IN ARRAY ARRAY['ci_words', 'ci_history', 'ci_relationships', 'configuration_items', 'ci_classes', 'ci_syncs', 'ci_imports',
+                     'delivery_attempts', 'deliveries', 'webhooks', 'notification_preferences', 'notification_digests', 'digest_items',
+                     'approval_decisions', 'approval_requests', 'approval_policies', 'approval_delegations', 'notifications',
                      'drafts', 'review_marks', 'deployed_components', 'run_events', 'sealed_plans', 'runs', 'unit_memories', 'environment_versions',
                      'gate_signatures', 'deployments', 'workspace_files', 'blobs', 'state_objects', 'request_answers']
                  LOOP EXECUTE format('DELETE FROM {schema}.%I WHERE tenant_id = %L', t, '{tenant}'); END LOOP;
@@ -178,6 +180,42 @@ async fn deploy(administrator: &mut sqlx::PgConnection, tenant: TenantId) {
              VALUES ('{tenant}', {user}, {user}, 'run_failed', 't')"
         ),
         format!("INSERT INTO {schema}.state_objects (tenant_id, key, sealed, size) VALUES ('{tenant}', 'k', 'x', 1)"),
+        format!(
+            "WITH class AS (INSERT INTO {schema}.ci_classes (tenant_id, name) VALUES ('{tenant}', 'c') RETURNING id),
+             one AS (INSERT INTO {schema}.configuration_items (tenant_id, id, ci_class_id, name, source, import_key, digest)
+                 SELECT '{tenant}', {user}, id, 'a', 'import', 'a', {digest} FROM class RETURNING id),
+             other AS (INSERT INTO {schema}.configuration_items (tenant_id, id, ci_class_id, name, source, import_key, digest)
+                 SELECT '{tenant}', {user}, id, 'b', 'import', 'b', {digest} FROM class RETURNING id),
+             word AS (INSERT INTO {schema}.ci_words (tenant_id, word, ci_id) SELECT '{tenant}', 'a', id FROM one),
+             past AS (INSERT INTO {schema}.ci_history (tenant_id, ci_id, revision, change)
+                 SELECT '{tenant}', id, 1, 'created' FROM one)
+             INSERT INTO {schema}.ci_relationships (tenant_id, source_ci, target_ci, relationship, source)
+             SELECT '{tenant}', one.id, other.id, 'needs', 'person' FROM one, other"
+        ),
+        format!(
+            "INSERT INTO {schema}.ci_syncs (tenant_id, deployment, environment, rehearsal, unit, run)
+             VALUES ('{tenant}', 'D1', 'dev', true, 'u', {user})"
+        ),
+        format!(
+            "INSERT INTO {schema}.ci_imports (tenant_id, id, format, status, requested_by)
+             VALUES ('{tenant}', {user}, 'csv', 'succeeded', {user})"
+        ),
+        format!(
+            "WITH hook AS (INSERT INTO {schema}.webhooks (tenant_id, id, name, url, secret, created_by)
+                 VALUES ('{tenant}', {user}, 'w', 'u', 'x', {user}) RETURNING id),
+             sent AS (INSERT INTO {schema}.deliveries (tenant_id, id, channel, webhook, kind, payload)
+                 SELECT '{tenant}', {user}, 'webhook', id, 'run_failed', 'x' FROM hook RETURNING id)
+             INSERT INTO {schema}.delivery_attempts (tenant_id, delivery, number) SELECT '{tenant}', id, 1 FROM sent"
+        ),
+        format!(
+            "INSERT INTO {schema}.notification_preferences (tenant_id, person, kind, channel, mode)
+             VALUES ('{tenant}', {user}, '*', 'email', 'digest')"
+        ),
+        format!("INSERT INTO {schema}.notification_digests (tenant_id, person) VALUES ('{tenant}', {user})"),
+        format!(
+            "INSERT INTO {schema}.digest_items (tenant_id, id, person, kind, title)
+             VALUES ('{tenant}', {user}, {user}, 'run_failed', 't')"
+        ),
     ] {
         execute(administrator, &statement).await.unwrap();
     }
