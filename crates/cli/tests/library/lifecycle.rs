@@ -52,11 +52,15 @@ fn everything_deploys_in_dev_and_a_change_runs_only_what_it_concerns() {
         "dev",
         "--rehearse",
         "--json",
+        "--save",
+        "plan.json",
     ];
     let (code, stdout, stderr) = place.run(&[&preview[..], QUICK].concat());
     // It would change something.
     assert_eq!(code, 8, "{stdout}\n{stderr}");
-    let first = place.every_stack("deploy", "dev", QUICK);
+    // Every stack is as its plan said, also those whose texts are made of what nobody knew.
+    let planned = [QUICK, &["--plan", "plan.json"]].concat();
+    let first = place.every_stack("deploy", "dev", &planned);
     assert_eq!(first.with("succeeded").len(), 16, "{:?}", first.0);
     assert!(place.recorded("dev") > 250);
     place.assert_account("dev", "111111111111");

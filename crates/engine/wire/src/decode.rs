@@ -51,7 +51,7 @@ pub fn decode_value(
         None | Some(Kind::NullValue(_)) => PropertyValue::Null,
         Some(Kind::BoolValue(value)) => PropertyValue::Bool(value),
         Some(Kind::NumberValue(value)) => PropertyValue::Number(value),
-        Some(Kind::StringValue(text)) if reserved::is_unknown(&text) => return unknown(expect),
+        Some(Kind::StringValue(text)) if is_unknown(&text, expect) => return unknown(expect),
         Some(Kind::StringValue(text)) => PropertyValue::String(text),
         Some(Kind::ListValue(list)) => PropertyValue::Array(decode_items(list, expect)?),
         Some(Kind::StructValue(object)) => return decode_object(object, expect),
@@ -82,6 +82,14 @@ fn decode_items(list: ListValue, expect: AcceptedValues) -> Result<Vec<PropertyV
         .enumerate()
         .map(decode_item)
         .collect()
+}
+
+/// A preview gives a program this text for a configuration value that nobody knows yet. What the program
+/// writes around it, a name or a whole document, is not known either: taken literally, a plan would promise
+/// values that no deploy can have.
+fn is_unknown(text: &str, expect: AcceptedValues) -> bool {
+    let within = || expect.unknowns == UnknownEncoding::Keep && text.contains(reserved::UNKNOWN);
+    reserved::is_unknown(text) || within()
 }
 
 fn unknown(expect: AcceptedValues) -> Result<Option<PropertyValue>, WireError> {

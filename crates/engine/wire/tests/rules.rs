@@ -196,6 +196,21 @@ fn a_secret_that_is_not_known_is_dropped_as_a_whole() {
 }
 
 #[test]
+fn a_text_made_of_an_unknown_one_is_unknown() {
+    for text in [
+        format!("{UNKNOWN}:1.0.0"),
+        format!("arn:aws:s3:::{UNKNOWN}/*"),
+        format!(r#"{{"Resource":"{UNKNOWN}"}}"#),
+    ] {
+        assert_eq!(read(s(&text), KEEP), Some(PropertyValue::Computed));
+        assert_eq!(
+            read(s(&text), DROP),
+            Some(PropertyValue::from(text.as_str()))
+        );
+    }
+}
+
+#[test]
 fn every_sentinel_is_an_unknown_value() {
     for sentinel in [
         UNKNOWN,
