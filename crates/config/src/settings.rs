@@ -217,6 +217,9 @@ settings! {
         /// Requests per period and caller.
         default_limit: Rate = Rate { requests: 100, period: RatePeriod::Minute },
             "NIMBUS_RATE_LIMITING_DEFAULT_LIMIT";
+        /// Requests per period and tenant, of all its people and keys together.
+        tenant_limit: Rate = Rate { requests: 6000, period: RatePeriod::Minute },
+            "NIMBUS_RATE_LIMITING_TENANT_LIMIT";
     }
 
     /// How tenants are kept apart.

@@ -303,6 +303,10 @@ fn every_named_setting_exists_with_its_default() {
             ("rate_limiting.default_limit", json!("100/minute")),
         ),
         (
+            "NIMBUS_RATE_LIMITING_TENANT_LIMIT",
+            ("rate_limiting.tenant_limit", json!("6000/minute")),
+        ),
+        (
             "NIMBUS_TENANCY_ISOLATION",
             ("tenancy.isolation", json!("schema_with_rls")),
         ),
@@ -412,7 +416,9 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
                 "engine.sandbox_network" => ("full", json!("full")),
                 "engine.install_plugins" => ("always", json!("always")),
                 "engine.sandbox_secrets" => ("awskms://alias/a", json!("awskms://alias/a")),
-                "rate_limiting.default_limit" => ("5/second", json!("5/second")),
+                "rate_limiting.default_limit" | "rate_limiting.tenant_limit" => {
+                    ("5/second", json!("5/second"))
+                }
                 path if path.ends_with("endpoint") || path.ends_with("url") => {
                     ("http://elsewhere:1/", json!("http://elsewhere:1/"))
                 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use nimbus_control_app::{Failure, Identity};
 use nimbus_control_auth::network::Network;
 use nimbus_control_auth::rate::{Limit, Limiter};
+use nimbus_core::TenantId;
 use parking_lot::Mutex;
 
 /// Limits of one server process.
@@ -18,6 +19,8 @@ pub struct ApiLimits {
     sign_ins: Mutex<Limiter<Option<Network>>>,
     /// Per user of a tenant.
     callers: Mutex<Limiter<String>>,
+    /// Per tenant, of all its callers together.
+    tenants: Mutex<Limiter<TenantId>>,
 }
 
 impl ApiLimits {
@@ -32,7 +35,14 @@ impl ApiLimits {
             addresses: Mutex::new(Limiter::new(addresses)),
             sign_ins: Mutex::new(Limiter::new(sign_ins)),
             callers: Mutex::new(Limiter::new(callers)),
+            tenants: Mutex::new(Limiter::new(Limit::NONE)),
         }
+    }
+
+    /// What all callers of a tenant may ask for together, so that no tenant takes the server from the others.
+    pub fn with_tenants(mut self, tenants: Limit) -> Self {
+        self.tenants = Mutex::new(Limiter::new(tenants));
+        self
     }
 
     fn now(&self) -> f64 {
@@ -55,7 +65,9 @@ impl ApiLimits {
 
     pub(crate) fn take_caller(&self, who: &Identity) -> Result<(), Failure> {
         let key = format!("{}/{}", who.home, who.user);
-        self.callers.lock().take(key, self.now()).map_err(wait)
+        // The caller first: whoever is above a limit of his own takes nothing from his colleagues.
+        self.callers.lock().take(key, self.now()).map_err(wait)?;
+        self.tenants.lock().take(who.home, self.now()).map_err(wait)
     }
 
     /// As many requests as one stands for, beside the one that was counted already.

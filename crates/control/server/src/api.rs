@@ -36,7 +36,7 @@ pub struct ApiOptions {
     pub public_url: Option<String>,
     pub front: Front,
     /// Requests of a caller; none is no limit.
-    pub rate: Option<Limit>,
+    pub rate: Option<RequestRates>,
     pub archive: Option<ArchiveAddress>,
     pub audit_retention_days: u32,
     pub tenant_grace_days: u32,
@@ -56,7 +56,10 @@ impl Default for ApiOptions {
             refresh_seconds: 604_800,
             public_url: None,
             front: Front::default(),
-            rate: Some(Limit::per_second(30)),
+            rate: Some(RequestRates {
+                caller: Limit::per_second(30),
+                tenant: Limit::per_second(300),
+            }),
             archive: None,
             audit_retention_days: 365,
             tenant_grace_days: 30,
@@ -66,6 +69,14 @@ impl Default for ApiOptions {
             mail: None,
         }
     }
+}
+
+/// How often somebody may ask.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RequestRates {
+    pub caller: Limit,
+    /// All callers of one tenant together.
+    pub tenant: Limit,
 }
 
 impl ApiOptions {
@@ -79,7 +90,10 @@ impl ApiOptions {
     fn limits(&self) -> ApiLimits {
         match self.rate {
             // What one address may do is a multiple of what one caller may: several share one.
-            Some(rate) => ApiLimits::new(ApiLimits::ADDRESS.max(rate), ApiLimits::SIGN_IN, rate),
+            Some(rate) => {
+                let addresses = ApiLimits::ADDRESS.max(rate.caller);
+                ApiLimits::new(addresses, ApiLimits::SIGN_IN, rate.caller).with_tenants(rate.tenant)
+            }
             None => ApiLimits::new(Limit::NONE, ApiLimits::SIGN_IN, Limit::NONE),
         }
     }

@@ -18,7 +18,7 @@ mod server;
 mod stopping;
 mod system;
 
-pub use api::{ApiOptions, InstallationKeys, recover, restore_tenant};
+pub use api::{ApiOptions, InstallationKeys, RequestRates, recover, restore_tenant};
 pub use connections::ConnectionLimits;
 pub use database::{Database, DatabaseLocation, DatabaseOptions};
 pub use demo::DemoSite;

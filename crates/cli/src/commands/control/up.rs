@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use nimbus_config::{Rate, RatePeriod, Secret, SettingOrigin, Settings};
 use nimbus_control_server::{
     ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions,
-    DemoSite, Front, GivenKeys, Limit, MetricsReaders, RunLimits, RunOptions, ServerOptions,
+    DemoSite, Front, GivenKeys, Limit, MetricsReaders, RequestRates, RunLimits, RunOptions,
+    ServerOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::own_project_file;
@@ -201,11 +202,10 @@ fn api_options(settings: &Settings, context: &CommandContext) -> Result<ApiOptio
             .as_ref()
             .map(|url| url.url().to_string()),
         front,
-        rate: settings
-            .rate_limiting
-            .enabled
-            .value
-            .then(|| limit(settings.rate_limiting.default_limit.value)),
+        rate: settings.rate_limiting.enabled.value.then(|| RequestRates {
+            caller: limit(settings.rate_limiting.default_limit.value),
+            tenant: limit(settings.rate_limiting.tenant_limit.value),
+        }),
         archive: settings
             .audit
             .archive

@@ -35,6 +35,7 @@ mod graphql_platform;
 mod guessing;
 mod hostile;
 mod keys;
+mod library;
 mod live;
 mod live_feed;
 mod live_rooms;
