@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct PathNotAllowed {
     /// As the project names it.
     pub path: PathBuf,
-    /// Where links lead from there, as far as they were followed.
+    /// Where the project's own link leads from there, in the words of the link; the same path without one.
     pub leads_to: PathBuf,
 }
 
