@@ -184,8 +184,8 @@ impl Beneath {
             }
             let target = PathBuf::from(readlinkat(&itself, "")?);
             if self.is_own(&next) {
-                let rest: PathBuf = steps.iter().rev().collect();
-                told = target.join(rest);
+                told = target.clone();
+                told.extend(steps.iter().rev());
             }
             if target.is_absolute() {
                 real = PathBuf::from("/");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A file that lies neither in the project nor in a root of the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{}{} lies outside of the project's folder and of the roots that the operator has named \
+    "{}{} lies outside of the project's folder and of what it may use of the operator's roots \
      (engine.sandbox_roots)",
     path.display(),
     leading(path, leads_to)

@@ -15,7 +15,7 @@ use nimbus_engine_ports::{
     DeploymentContext, Diagnostic, EngineEvent, Program, ProgramError, Registrar, Severity,
 };
 use nimbus_engine_process::Exit;
-use nimbus_engine_sandbox::{Interpreter, Readable, SandboxError};
+use nimbus_engine_sandbox::{Interpreter, Readable, SandboxError, code_of_program};
 use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -89,6 +89,10 @@ impl LanguageProgram {
     /// missing is known before anything is changed.
     pub async fn prepare(spec: ProgramSpec, ports: ProgramPorts) -> Result<Self, LaunchError> {
         let entry = ProgramEntry::find(&spec.files, &spec.root, spec.main.as_deref())?;
+        if spec.files.is_restricted() {
+            // Where it leads out is said before anything of it is looked at.
+            code_of_program(&spec.files, &spec.root, &entry.directory)?;
+        }
         let prepared = async {
             Ok::<_, LaunchError>(match spec.runtime {
                 Runtime::Node => {

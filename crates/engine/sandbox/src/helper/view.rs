@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -146,25 +146,23 @@ impl Tree {
     fn empty(&self, plan: &HelperPlan) -> Result<(), SetupError> {
         let limits = &plan.policy.limits;
         let number = number_inside();
-        let owner = format!("uid={number},gid={number}");
         let own = |bytes: u64| {
             let files = limits.temporary_files;
-            format!("mode=0700,{owner},size={bytes},nr_inodes={files}")
+            format!("mode=0700,size={bytes},nr_inodes={files}")
         };
         file_system("tmpfs", &self.root, "mode=0755,size=4m")?;
         for directory in [TEMPORARY, "/etc", "/proc", SHARED_MEMORY] {
             fs::create_dir_all(self.inside(directory)).step("make directories")?;
         }
-        file_system(
-            "tmpfs",
-            &self.inside(TEMPORARY),
-            &own(limits.temporary_bytes),
-        )?;
-        file_system(
-            "tmpfs",
-            &self.inside(SHARED_MEMORY),
-            &own(limits.temporary_bytes / 4),
-        )?;
+        for (place, bytes) in [
+            (TEMPORARY, limits.temporary_bytes),
+            (SHARED_MEMORY, limits.temporary_bytes / 4),
+        ] {
+            let place = self.inside(place);
+            file_system("tmpfs", &place, &own(bytes))?;
+            // Not an option of the mount: the table of mounts would say which number it is outside.
+            chown(&place, Some(number), Some(number)).step("give it its own places")?;
+        }
         tables::mount(&self.inside("/proc"))?;
         // Mapped and shared, this one is memory without a name.
         let sealed = |device: &&&str| !(plan.sealed_memory && **device == "zero");
