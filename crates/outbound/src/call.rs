@@ -226,8 +226,9 @@ impl OutboundClient {
 fn failed(error: &reqwest::Error, url: &Url) -> OutboundError {
     let refusal = causes(error).find_map(|cause| cause.downcast_ref());
     match refusal {
-        Some(ResolveRefusal::Inwards) => return OutboundError::Inwards(place(url)),
-        Some(ResolveRefusal::Unknown) => return OutboundError::Unknown(place(url)),
+        Some(ResolveRefusal::Inwards | ResolveRefusal::Unknown) => {
+            return OutboundError::Unknown(place(url));
+        }
         None => {}
     }
     match error.is_timeout() {

@@ -2,7 +2,8 @@
 
 use nimbus_core::{Error, ErrorCode};
 
-/// Addresses that a name has are not repeated: whoever gave the name would learn what is behind it.
+/// Addresses that a name has are not repeated: whoever gave the name would learn what is behind it. Nor is it said whether
+/// a name leads inwards or is unknown, for then a list of guesses would be a list of the operator's machines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
     #[error("`{0}` is not an address that can be called")]
@@ -15,7 +16,7 @@ pub enum OutboundError {
     Port(u16),
     #[error("{0} leads to a network that is not called")]
     Inwards(String),
-    #[error("{0} cannot be found")]
+    #[error("{0} cannot be found, or leads to a network that is not called")]
     Unknown(String),
     #[error("{0} redirects too often")]
     Redirects(String),

@@ -29,7 +29,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-engine-install", &["nimbus-core", "nimbus-disk"]),
     ("nimbus-engine-process", &[]),
     ("nimbus-engine-proto", &[]),
-    ("nimbus-engine-transpile", &["nimbus-disk"]),
+    (
+        "nimbus-engine-transpile",
+        &["nimbus-disk", "nimbus-engine-files"],
+    ),
     (
         "nimbus-engine-wire",
         &["nimbus-engine-model", "nimbus-engine-proto"],

@@ -44,7 +44,7 @@ fn an_operator_sees_what_a_program_could_do_without_running_it() {
     assert_eq!(report["interfaces"], serde_json::json!(["lo"]), "{report}");
     assert_eq!(report["no_new_privileges"], true);
     assert_eq!(report["system_calls_filtered"], true);
-    assert_eq!(report["processes"], 2);
+    assert_eq!(report["processes"], 1);
     let variables = report["variables"].to_string();
     assert!(!variables.contains("PASSPHRASE"), "{variables}");
     // What a program has beside its search path, and whose word the sandbox is.

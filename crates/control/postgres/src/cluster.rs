@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::account::Account;
 use crate::binaries::Binaries;
@@ -110,6 +111,12 @@ impl Cluster {
     /// Ends it: clients are dropped, everything is written.
     pub async fn stop(self) {
         self.server.stop().await;
+    }
+
+    /// The same with so much time to write everything, and [`END_PATIENCE`](crate::END_PATIENCE) to end
+    /// without.
+    pub async fn stop_within(self, patience: Duration) {
+        self.server.stop_within(patience).await;
     }
 }
 

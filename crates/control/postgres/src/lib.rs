@@ -24,3 +24,4 @@ pub use data_dir::DataDir;
 pub use error::PostgresError;
 pub use fetch::{FETCHED_MEGABYTES, FETCHED_VERSION, can_fetch, fetch, fetched};
 pub use npm::install as npm_install;
+pub use server::END_PATIENCE;

@@ -23,13 +23,16 @@ use crate::account::Account;
 
 /// A start may have to recover from a crash first.
 const START_PATIENCE: Duration = Duration::from_secs(120);
-/// How it is told to end, and how long it may take each time: with everything written, at once (the next start recovers),
-/// and by the kernel. Part of how long a server takes to stop.
-const STOP: [(Signal, Duration); 3] = [
-    (Signal::SIGINT, Duration::from_secs(15)),
-    (Signal::SIGQUIT, Duration::from_secs(3)),
-    (Signal::SIGKILL, Duration::from_secs(3)),
+/// How long it may take to end with everything written, where nobody says otherwise.
+const WRITE_PATIENCE: Duration = Duration::from_secs(15);
+/// How it is ended then, and how long that may take each time: at once (the next start recovers), and by the kernel. Part of
+/// how long a server takes to stop.
+const END: [(Signal, Duration); 2] = [
+    (Signal::SIGQUIT, Duration::from_millis(500)),
+    (Signal::SIGKILL, Duration::from_millis(500)),
 ];
+/// What a stop may take beyond the time that there is to write everything.
+pub const END_PATIENCE: Duration = Duration::from_secs(1);
 const READY: &str = "database system is ready to accept connections";
 /// Lines that are kept to explain a failed start.
 const KEPT_LINES: usize = 20;
@@ -91,8 +94,13 @@ impl PostgresServer {
     }
 
     /// Ends it: clients are dropped, everything is written.
-    pub(crate) async fn stop(mut self) {
-        for (signal, patience) in STOP {
+    pub(crate) async fn stop(self) {
+        self.stop_within(WRITE_PATIENCE).await;
+    }
+
+    /// The same with so much time to write everything; what is not written is recovered by the next start.
+    pub(crate) async fn stop_within(mut self, patience: Duration) {
+        for (signal, patience) in [(Signal::SIGINT, patience)].into_iter().chain(END) {
             if self.ended.borrow().is_some() {
                 return;
             }

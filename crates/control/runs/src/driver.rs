@@ -118,6 +118,9 @@ pub struct RunDriver {
     task: tokio::task::JoinHandle<()>,
 }
 
+/// How long a question that is under way when the server stops may still take.
+const LAST_LOOK: Duration = Duration::from_millis(500);
+
 struct Shared {
     store: Store,
     carrier: Arc<dyn RunCarrier>,
@@ -184,7 +187,8 @@ impl fmt::Debug for RunDriver {
 }
 
 async fn work(shared: Arc<Shared>) {
-    if let Err(error) = shared.take_back().await {
+    let taken_back = shared.unless_stopped(Box::pin(shared.take_back())).await;
+    if let Some(Err(error)) = taken_back {
         warn!(error = %error.log_text(), "runs of an earlier process were not looked for");
     }
     let slots = Arc::new(Semaphore::new(shared.settings.limits.places()));
@@ -193,7 +197,11 @@ async fn work(shared: Arc<Shared>) {
         while !shared.stop.is_cancelled()
             && let Ok(slot) = Arc::clone(&slots).try_acquire_owned()
         {
-            match shared.take().await {
+            let asked = Box::pin(shared.take());
+            let Some(taken) = shared.unless_stopped(asked).await else {
+                break;
+            };
+            match taken {
                 Ok(Some((tenant, run, place))) => {
                     let shared = Arc::clone(&shared);
                     running.spawn(async move {
@@ -223,6 +231,19 @@ async fn work(shared: Arc<Shared>) {
 }
 
 impl Shared {
+    /// What the database answers, unless the server stops and it does not answer soon. A run that was taken and not
+    /// begun is this server's, and found by its next start.
+    async fn unless_stopped<T>(&self, asked: impl Future<Output = T>) -> Option<T> {
+        let stopped = async {
+            self.stop.cancelled().await;
+            tokio::time::sleep(LAST_LOOK).await;
+        };
+        tokio::select! {
+            answer = asked => Some(answer),
+            () = stopped => None,
+        }
+    }
+
     /// Runs of an earlier process of this server are nobody's.
     async fn take_back(&self) -> Result<()> {
         self.store.work_note_all().await?;

@@ -32,6 +32,9 @@ use tracing::{debug, warn};
 use crate::database::told_to_stop;
 use crate::stopping;
 
+/// What a request may have before its body. Tokens and cookies of ours have some kilobytes.
+const LARGEST_HEAD: usize = 64 << 10;
+
 /// What connections may use.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
@@ -324,6 +327,8 @@ async fn talk(
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
+        // Held for every connection, before anybody has signed in.
+        .max_buf_size(LARGEST_HEAD)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-use crate::stopping;
+use crate::stopping::{self, StopClock};
 
 const PRIVATE_DATABASE: &str = "nimbus";
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -71,7 +71,7 @@ impl Database {
             }),
             Err(error) => {
                 if let Some(keeper) = cluster {
-                    keeper.stop().await;
+                    keeper.stop_within(StopClock::start().for_database()).await;
                 }
                 Err(error.into())
             }
@@ -80,10 +80,18 @@ impl Database {
 
     /// Closes every connection, then ends the private cluster.
     pub async fn close(self) {
+        self.close_within(StopClock::start()).await;
+    }
+
+    /// The same in what is left of the time for a stop.
+    pub(crate) async fn close_within(self, clock: StopClock) {
         // A connection that somebody still has ends with the process, or with the cluster.
-        stopping::within(stopping::CONNECTIONS, "connections", self.store.close()).await;
+        let given_back = self.store.close();
+        clock
+            .within(stopping::CONNECTIONS, "connections", given_back)
+            .await;
         if let Some(keeper) = self.cluster {
-            keeper.stop().await;
+            keeper.stop_within(clock.for_database()).await;
         }
     }
 
@@ -132,7 +140,7 @@ fn private_config(socket: &Path) -> StoreConfig {
 #[derive(Debug)]
 struct ClusterSupervisor {
     socket: PathBuf,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Option<Duration>>,
     task: JoinHandle<()>,
 }
 
@@ -149,25 +157,30 @@ impl ClusterSupervisor {
         };
         let cluster = Cluster::start(&options).await?;
         let socket = cluster.socket().to_owned();
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(None);
         let task = tokio::spawn(keep(cluster, options, stopped));
         Ok(Self { socket, stop, task })
     }
 
-    async fn stop(self) {
-        self.stop.send_replace(true);
+    /// Ends the cluster, which has so much time to write everything.
+    async fn stop_within(self, patience: Duration) {
+        self.stop.send_replace(Some(patience));
         if let Err(error) = self.task.await {
             warn!(%error, "PostgreSQL's keeper went wrong");
         }
     }
 }
 
-async fn keep(mut cluster: Cluster, options: ClusterOptions, mut stopped: watch::Receiver<bool>) {
+async fn keep(
+    mut cluster: Cluster,
+    options: ClusterOptions,
+    mut stopped: watch::Receiver<Option<Duration>>,
+) {
     let mut pause = FIRST_PAUSE;
     loop {
         tokio::select! {
-            () = told_to_stop(&mut stopped) => {
-                cluster.stop().await;
+            patience = patience_of(&mut stopped) => {
+                cluster.stop_within(patience).await;
                 return;
             }
             () = cluster.ended() => warn!("PostgreSQL ended by itself and is started again"),
@@ -178,13 +191,21 @@ async fn keep(mut cluster: Cluster, options: ClusterOptions, mut stopped: watch:
                 Err(error) => warn!(%error, "PostgreSQL does not start; trying again"),
             }
             tokio::select! {
-                () = told_to_stop(&mut stopped) => return,
+                _ = patience_of(&mut stopped) => return,
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
             }
         };
         info!("PostgreSQL runs again");
         pause = FIRST_PAUSE;
     }
+}
+
+/// Waits until the cluster is to end, and says how long that may take.
+async fn patience_of(stopped: &mut watch::Receiver<Option<Duration>>) -> Duration {
+    // An error is a keeper that was dropped.
+    let told = stopped.wait_for(Option::is_some).await;
+    let patience = told.ok().and_then(|patience| *patience);
+    patience.unwrap_or_else(|| StopClock::start().for_database())
 }
 
 pub(crate) async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {

@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -25,7 +26,7 @@ use crate::http::{self, ServerState};
 use crate::readiness::Readiness;
 use crate::restoring;
 use crate::runs::{self, RunOptions};
-use crate::stopping;
+use crate::stopping::{self, StopClock};
 
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -127,7 +128,7 @@ impl ControlServer {
 
     /// Gives everything back without having served.
     pub async fn close(self) {
-        write_last_reads(&self.database.store).await;
+        write_last_reads(&self.database.store, StopClock::start()).await;
         self.database.close().await;
     }
 
@@ -151,8 +152,11 @@ impl ControlServer {
         let store = self.database.store.clone();
         let reads = tokio::spawn(async move { store.write_reads().await });
         let driver = runs::start(&self.app, &self.runs, &self.data_dir)?;
+        let clock = Arc::new(OnceLock::new());
+        let started = Arc::clone(&clock);
         let told = tokio::spawn(async move {
             stop.await;
+            let _ = started.set(StopClock::start());
             info!("stopping: new requests are refused, those under way are finished");
             draining.send_replace(true);
             // Whoever watches goes to another server, or comes back to this one.
@@ -187,31 +191,40 @@ impl ControlServer {
         chores.abort();
         // Before runs are waited for: whoever ends the process meanwhile takes none of them away.
         reads.abort();
-        write_last_reads(&self.database.store).await;
+        let mut clock = clock.get().copied().unwrap_or_else(StopClock::start);
+        write_last_reads(&self.database.store, clock).await;
+        let waiting = Instant::now();
         if let Err(error) = runs.await {
             warn!(%error, "runs were not waited for");
         }
-        stopping::within(stopping::DELIVERIES, "deliveries", deliveries.stop()).await;
+        clock.leave_out(waiting.elapsed());
+        let sent = deliveries.stop();
+        clock.within(stopping::DELIVERIES, "deliveries", sent).await;
         // After the last change: what it tells is on its way when this returns.
-        stopping::within(stopping::EVENTS, "events", live.stop()).await;
+        clock.within(stopping::EVENTS, "events", live.stop()).await;
         let signed = self.app.checkpoint_audit(jiff::Timestamp::now());
-        stopping::within(stopping::CHECKPOINTS, "checkpoints", signed).await;
-        self.database.close().await;
+        clock
+            .within(stopping::CHECKPOINTS, "checkpoints", signed)
+            .await;
+        self.database.close_within(clock).await;
         Ok(())
     }
 }
 
 /// Nobody asks any more, so what waits is all there is.
-async fn write_last_reads(store: &Store) {
-    let flush = tokio::time::timeout(stopping::READS, store.audit_flush_all());
-    let lost = flush.await.map(|done| done.waiting);
-    match lost {
-        Ok(0) => {}
-        Ok(count) => error!(
+async fn write_last_reads(store: &Store, clock: StopClock) {
+    let mut waiting = None;
+    let flush = async { waiting = Some(store.audit_flush_all().await.waiting) };
+    clock
+        .within(stopping::READS, "records of reads", flush)
+        .await;
+    match waiting {
+        Some(0) => {}
+        Some(count) => error!(
             count,
             "records of reads are lost: the database did not take them"
         ),
-        Err(_) => error!("records of reads may be lost: the database did not answer"),
+        None => error!("records of reads may be lost: the database did not answer"),
     }
 }
 

@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
@@ -24,7 +25,8 @@ const MOST_LINKS: usize = 40;
 pub(crate) struct Beneath {
     /// The project's folder as it was named, which may have been by way of a link.
     named: PathBuf,
-    roots: Vec<Root>,
+    /// The project's own folder is the first.
+    roots: Vec<Arc<Root>>,
 }
 
 #[derive(Debug)]
@@ -37,11 +39,32 @@ struct Root {
 impl Beneath {
     pub(crate) fn new(project: &Path, roots: &[PathBuf]) -> Result<Self, RootsError> {
         let all = std::iter::once(project).chain(roots.iter().map(PathBuf::as_path));
-        let roots = all.map(Root::open).collect::<Result<_, _>>()?;
+        let roots = all.map(|root| Root::open(root).map(Arc::new));
         Ok(Self {
             named: project.to_owned(),
-            roots,
+            roots: roots.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The project's folder and, of the roots, nothing but these folders and what is below them.
+    pub(crate) fn only(&self, folders: &[PathBuf]) -> Self {
+        let own = self.roots.first();
+        let folders = folders.iter().filter_map(|folder| {
+            let real = self.real(folder).ok()?;
+            let beyond = own.is_none_or(|own| own.relative(&real).is_none());
+            // One that went away meanwhile, or is a file, has nothing below it.
+            beyond.then(|| Root::open(&real).ok().map(Arc::new))?
+        });
+        Self {
+            named: self.named.clone(),
+            roots: own.cloned().into_iter().chain(folders).collect(),
+        }
+    }
+
+    /// Whether a path without links lies in the project's own folder.
+    pub(crate) fn is_own(&self, real: &Path) -> bool {
+        let own = self.roots.first();
+        own.is_some_and(|own| own.relative(real).is_some())
     }
 
     /// Opens what may be read as a file or folder: anything else could block us for ever.
@@ -85,14 +108,12 @@ impl Beneath {
         // A folder that was deleted or unmounted since then has a name that is none.
         match self.root_of(&real) {
             Some(_) => Ok(real),
-            None => Err(outside(path, &real)),
+            None => Err(outside(path, path)),
         }
     }
 
     fn look_up(&self, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
-        let path = &self.absolute(path);
-        let mut inside = self.roots.iter().filter_map(|root| root.relative(path));
-        if let Some((root, relative)) = inside.next() {
+        if let Some((root, relative)) = self.root_of(&self.absolute(path)) {
             match root.follow(relative, flags) {
                 Err(Errno::EXDEV) => {}
                 other => return Ok(other?),
@@ -116,16 +137,18 @@ impl Beneath {
 
     /// The refusal of a path that leads out, with what is missing in it taken for folders.
     fn leads_out(&self, path: &Path) -> Option<io::Error> {
-        let walked = self.step_by_step(&self.absolute(path), OFlag::O_PATH);
+        let walked = self.step_by_step(path, OFlag::O_PATH);
         walked.err().filter(is_outside)
     }
 
     /// Follows links one by one, from root to root. What cannot be opened is the answer only if the rest of the path
-    /// does not lead out.
+    /// does not lead out. A refusal has the words of the project, its path and the text of its own link: where links of
+    /// the operator lead is not for the project to learn.
     fn step_by_step(&self, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
         let mut missing = None;
+        let mut told = path.to_owned();
         let mut real = PathBuf::from("/");
-        let mut steps = steps_of(path);
+        let mut steps = steps_of(&self.absolute(path));
         let mut links = 0;
         while let Some(step) = steps.pop() {
             if step == OsStr::new("..") {
@@ -139,8 +162,7 @@ impl Beneath {
                 continue;
             }
             let Some((root, relative)) = self.root_of(&next) else {
-                let rest: PathBuf = steps.iter().rev().collect();
-                return Err(outside(path, &next.join(rest)));
+                return Err(outside(path, &told));
             };
             let itself = match root.take(relative, OFlag::O_PATH | OFlag::O_NOFOLLOW) {
                 Ok(itself) => File::from(itself),
@@ -161,13 +183,17 @@ impl Beneath {
                 return Err(Errno::ELOOP.into());
             }
             let target = PathBuf::from(readlinkat(&itself, "")?);
+            if self.is_own(&next) {
+                told = target.clone();
+                told.extend(steps.iter().rev());
+            }
             if target.is_absolute() {
                 real = PathBuf::from("/");
             }
             steps.extend(steps_of(&target));
         }
         match (self.root_of(&real), missing) {
-            (None, _) => Err(outside(path, &real)),
+            (None, _) => Err(outside(path, &told)),
             (Some(_), Some(error)) => Err(error.into()),
             (Some((root, relative)), None) => Ok(root.take(relative, flags)?),
         }

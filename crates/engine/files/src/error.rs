@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A file that lies neither in the project nor in a root of the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{}{} lies outside of the project's folder and of the roots that the operator has named \
+    "{}{} lies outside of the project's folder and of what it may use of the operator's roots \
      (engine.sandbox_roots)",
     path.display(),
     leading(path, leads_to)
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct PathNotAllowed {
     /// As the project names it.
     pub path: PathBuf,
-    /// Where links lead from there, as far as they were followed.
+    /// Where the project's own link leads from there, in the words of the link; the same path without one.
     pub leads_to: PathBuf,
 }
 

@@ -7,7 +7,7 @@
 //! beneath the roots that the operator has named, and the kernel itself refuses to leave them: no
 //! check that is made before and could be outdated when it counts.
 //!
-//! Reading order: `project_files`, `walk`, `contained`, `beneath`, `program`, `lock_part`.
+//! Reading order: `project_files`, `walk`, `contained`, `beneath`, `program`, `lock_part`, `tsconfig`.
 
 #[cfg(target_os = "linux")]
 mod beneath;
@@ -16,10 +16,12 @@ mod error;
 mod lock_part;
 mod program;
 mod project_files;
+mod tsconfig;
 mod walk;
 
 pub use contained::{NotContained, require_contained};
 pub use error::{PathNotAllowed, RootsError, is_outside};
 pub use program::{FileDigest, ProgramFile, is_left_out, is_source};
 pub use project_files::ProjectFiles;
+pub use tsconfig::{TsConfig, extended_file};
 pub use walk::TreeFile;

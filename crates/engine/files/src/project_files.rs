@@ -46,6 +46,35 @@ impl ProjectFiles {
         })
     }
 
+    /// The same for what is the project's alone, such as its settings: nothing in a root of the operator.
+    #[must_use]
+    pub fn own(&self) -> Self {
+        self.only(&[])
+    }
+
+    /// The same with, of the operator's roots, nothing but these folders and what is below them.
+    #[must_use]
+    pub fn only(&self, folders: &[PathBuf]) -> Self {
+        #[cfg(not(target_os = "linux"))]
+        let _ = folders;
+        match &self.reach {
+            FileReach::Everything => Self::UNRESTRICTED,
+            #[cfg(target_os = "linux")]
+            FileReach::Beneath(beneath) => Self {
+                reach: FileReach::Beneath(Arc::new(beneath.only(folders))),
+            },
+        }
+    }
+
+    /// Whether a path without links lies in the project's own folder.
+    pub fn is_own(&self, real: &Path) -> bool {
+        match &self.reach {
+            FileReach::Everything => true,
+            #[cfg(target_os = "linux")]
+            FileReach::Beneath(beneath) => beneath.is_own(real),
+        }
+    }
+
     /// Only one kernel is known to keep a path beneath a folder.
     #[cfg(not(target_os = "linux"))]
     pub fn beneath(_project: &Path, _roots: &[PathBuf]) -> Result<Self, RootsError> {

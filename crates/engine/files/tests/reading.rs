@@ -291,3 +291,53 @@ proptest! {
         }
     }
 }
+
+/// A refusal has the words of whoever wrote the project, and nothing that only the operator knows.
+#[test]
+fn a_refusal_tells_nothing_of_the_operators_links() {
+    let scene = Scene::new();
+    scene.link("shared/way", scene.path("stranger"));
+    for (link, target) in [
+        ("project/absolute", scene.path("shared/way/secret")),
+        ("project/relative", "../shared/way/secret".into()),
+        (
+            "project/folder/gone",
+            "../../shared/way/nothing/at/all".into(),
+        ),
+    ] {
+        scene.link(link, &target);
+        scene.assert_outside(link);
+        let refused = scene.read(link).expect_err(link).to_string();
+        assert!(!refused.contains("stranger"), "{refused}");
+        assert!(refused.contains(&target.display().to_string()), "{refused}");
+    }
+    // Also where the operator called the project by a link of his own.
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let named = folder.path().join("called");
+    symlink(scene.path("project"), &named).expect("a link");
+    let files = ProjectFiles::beneath(&named, &[]).expect("a kernel with openat2");
+    scene.link("project/out", "../stranger/secret");
+    let refused = files.read(&named.join("out")).expect_err("out").to_string();
+    let hidden = scene.folder.path().display().to_string();
+    assert!(!refused.contains(&hidden), "{refused}");
+}
+
+#[test]
+fn a_reader_of_ones_own_files_knows_no_root_and_a_narrow_one_a_part_of_it() {
+    let scene = Scene::new();
+    scene.link("project/way", scene.path("shared/package/index.js"));
+    scene.link("project/other", scene.path("shared/other/key"));
+    fs::create_dir(scene.path("shared/other")).expect("a folder");
+    fs::write(scene.path("shared/other/key"), SECRET).expect("a file");
+    let (way, other) = (scene.path("project/way"), scene.path("project/other"));
+    assert!(scene.files.read(&way).is_ok() && scene.files.read(&other).is_ok());
+    let own = scene.files.own();
+    assert!(own.read(&scene.path("project/a")).is_ok());
+    assert!(is_outside(&own.read(&way).expect_err("a root")));
+    let narrow = scene.files.only(&[scene.path("shared/package")]);
+    assert_eq!(narrow.read(&way).expect("shown"), b"shared");
+    assert!(is_outside(&narrow.read(&other).expect_err("not shown")));
+    // Nothing is added by narrowing.
+    let wider = scene.files.only(&[scene.path("stranger")]);
+    assert!(wider.read(&scene.path("stranger/secret")).is_err());
+}

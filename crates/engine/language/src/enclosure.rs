@@ -53,15 +53,17 @@ impl Enclosure {
         self.session.policy().limits.output_bytes
     }
 
-    /// What the engine does not do for a program in here. For a program of one's own, its code may
-    /// be anywhere, and what it uses as assets lies there, in the project or in the operator's roots.
+    /// What the engine does not do for a program in here. A stranger's has its own files and what it is
+    /// shown. For a program of one's own, its code may be anywhere, and what it uses as assets lies
+    /// there, in the project or in the operator's roots.
     pub(crate) fn confinement(
         &self,
         spec: &ProgramSpec,
         entry: &ProgramEntry,
+        visible: &Readable,
     ) -> Result<Confinement, SandboxError> {
         let files = match spec.files.is_restricted() {
-            true => spec.files.clone(),
+            true => spec.files.only(&visible.exact),
             false => {
                 let mut roots = spec.readable.clone();
                 roots.push(entry.directory.clone());

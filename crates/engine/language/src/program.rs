@@ -15,7 +15,7 @@ use nimbus_engine_ports::{
     DeploymentContext, Diagnostic, EngineEvent, Program, ProgramError, Registrar, Severity,
 };
 use nimbus_engine_process::Exit;
-use nimbus_engine_sandbox::Interpreter;
+use nimbus_engine_sandbox::{Interpreter, Readable, SandboxError, code_of_program};
 use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -89,6 +89,10 @@ impl LanguageProgram {
     /// missing is known before anything is changed.
     pub async fn prepare(spec: ProgramSpec, ports: ProgramPorts) -> Result<Self, LaunchError> {
         let entry = ProgramEntry::find(&spec.files, &spec.root, spec.main.as_deref())?;
+        if spec.files.is_restricted() {
+            // Where it leads out is said before anything of it is looked at.
+            code_of_program(&spec.files, &spec.root, &entry.directory)?;
+        }
         let prepared = async {
             Ok::<_, LaunchError>(match spec.runtime {
                 Runtime::Node => {
@@ -131,10 +135,16 @@ impl LanguageProgram {
         registrar: Arc<dyn Registrar>,
     ) -> Result<RunningProgram, LaunchError> {
         let mut enclosure = self.enclosure()?;
-        let confined = enclosure
-            .as_ref()
-            .map(|enclosure| enclosure.confinement(&self.spec, &self.entry));
-        let confined = confined.transpose()?;
+        let visible = match &enclosure {
+            Some(enclosure) => Some(self.visible(enclosure, launch)?),
+            None => None,
+        };
+        let confined = match (&enclosure, &visible) {
+            (Some(enclosure), Some(visible)) => {
+                Some(enclosure.confinement(&self.spec, &self.entry, visible)?)
+            }
+            _ => None,
+        };
         let events = match &enclosure {
             Some(enclosure) => enclosure.events(),
             None => Arc::clone(&self.ports.events),
@@ -163,11 +173,8 @@ impl LanguageProgram {
         let server = server.map_err(failed("the monitor"))?;
         let mut command = self.command(launch, server.monitor().context());
         let mut most_output = u64::MAX;
-        if let Some(enclosure) = &mut enclosure {
+        if let (Some(enclosure), Some(visible)) = (&mut enclosure, visible) {
             most_output = enclosure.most_output();
-            let (root, directory) = (&self.spec.root, &self.entry.directory);
-            let (files, interpreter) = (&self.spec.files, launch.interpreter());
-            let visible = enclosure.view(files, root, directory, interpreter)?;
             command = enclosure.enclose(&command, &visible.and(launch.reads()))?;
         }
         let process = match self.started_ahead(launch, &command) {
@@ -183,6 +190,16 @@ impl LanguageProgram {
             server,
             enclosure,
         })
+    }
+
+    /// What the program is shown, of which the engine reads for it.
+    fn visible(
+        &self,
+        enclosure: &Enclosure,
+        launch: &ProgramLaunch,
+    ) -> Result<Readable, SandboxError> {
+        let (root, directory) = (&self.spec.root, &self.entry.directory);
+        enclosure.view(&self.spec.files, root, directory, launch.interpreter())
     }
 
     /// A process that only waits for such a program, if there is one.

@@ -25,7 +25,7 @@ use nimbus_engine_plugin::{
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
 };
-use nimbus_engine_sandbox::{ProgramNetwork, Sandbox, SandboxSettings};
+use nimbus_engine_sandbox::{ProgramNetwork, Sandbox, SandboxSettings, code_of_program};
 
 use crate::assets;
 use crate::callback_servers::CallbackPorts;
@@ -366,9 +366,12 @@ impl ProgramIsolation {
         let project = &setup.workspace.project;
         let sandbox = setup.request.options.sandbox.as_ref();
         let network = sandbox.map_or(ProgramNetwork::None, |settings| settings.network);
+        let (root, folder) = (project.directory().to_owned(), program_folder(project));
+        // Of the operator's roots, what the program is shown. One that is shown nothing is not run.
+        let shown = code_of_program(files, &root, &folder).unwrap_or_default();
         let own = OwnFiles {
-            files: files.clone(),
-            folders: vec![project.directory().to_owned(), program_folder(project)],
+            files: files.only(&shown),
+            folders: vec![root, folder],
             reaches_out: assets::reader(network).reaches_out(),
         };
         Arc::new(OwnFilesHost::new(providers, own))

@@ -20,6 +20,7 @@ pub(crate) struct PluginManifest {
 impl PluginManifest {
     pub(crate) fn read(files: &ProjectFiles, file: &Path) -> Result<Self, Error> {
         let text = files
+            .own()
             .read_to_string(file)
             .map_err(|error| nimbus_disk::unreadable(file, error))?;
         let document = Document::parse(&file.display().to_string(), &text)?;

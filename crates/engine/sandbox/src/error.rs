@@ -18,6 +18,10 @@ pub enum SandboxError {
     TooWide { path: PathBuf },
     #[error(transparent)]
     Outside(PathNotAllowed),
+    #[error(
+        "{} leads into a root of the operator (engine.sandbox_roots), to something that is not a package", link.display()
+    )]
+    NotShared { link: PathBuf },
     #[error(transparent)]
     Roots(#[from] RootsError),
     #[error("{} cannot be shown to the program: {source}", path.display())]
@@ -45,7 +49,7 @@ impl SandboxError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Weak { .. } | Self::SharedNetwork => ErrorCode::ISOLATION_WEAK,
-            Self::Outside(_) => ErrorCode::OUTSIDE_PROJECT,
+            Self::Outside(_) | Self::NotShared { .. } => ErrorCode::OUTSIDE_PROJECT,
             Self::Roots(RootsError::Kernel) => ErrorCode::ISOLATION_WEAK,
             Self::Roots(_) => ErrorCode::SANDBOX_ROOT,
             Self::TooWide { .. }
@@ -70,6 +74,10 @@ impl SandboxError {
                 "put it into the project's folder; if it is the operator's and every program may \
                  read it, such as packages that several projects share or the root of a workspace, \
                  name its folder in engine.sandbox_roots"
+            }
+            Self::NotShared { .. } => {
+                "link to the folder of a package, which has a package.json with a name and is not the \
+                 root of a workspace, or make node_modules a link to a folder node_modules"
             }
             Self::Roots(RootsError::Kernel) => {
                 "use Linux 5.6 or newer, in a container whose profile allows openat2"

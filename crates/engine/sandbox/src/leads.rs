@@ -1,13 +1,19 @@
-//! Where a stranger's project leads beyond its links: what its interpreters look up by themselves. All
-//! of it lies in the project or in the operator's roots, and nothing else of a root is shown.
+//! Where a stranger's project leads in the operator's roots: to what its interpreters look up.
+//!
+//! A link, a line of a `.pth` file or the name of a setting is the stranger's, and could name anything in a
+//! root. So what it names is shown only if it is what such a thing leads to in an honest project: a package
+//! with its manifest, a folder `node_modules`, modules that can be imported, settings of TypeScript. What
+//! the operator's own links lead to within the roots is the operator's word.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use nimbus_engine_files::ProjectFiles;
+use nimbus_engine_files::{ProjectFiles, TsConfig, extended_file};
 
 /// More files of settings than this no project has in a chain.
 const MOST_SETTINGS: usize = 64;
+/// Manifests of packages have some kilobytes.
+const LARGEST_MANIFEST: u64 = 4 << 20;
 
 /// Folders of packages that Node.js searches for what these paths load, and packages that are linked
 /// into them: the stores of package managers, and folders that packages are hoisted to.
@@ -24,12 +30,15 @@ pub(crate) fn packages_behind(files: &ProjectFiles, from: &BTreeSet<PathBuf>) ->
             if !searched.insert(modules.clone()) || !files.is_dir(&modules) {
                 continue;
             }
-            let linked = links_among_packages(files, &modules).into_iter();
             // A link that leads elsewhere is the operator's here, and shows nothing.
-            let reals = linked
-                .chain([modules])
-                .map(|path| files.canonicalize(&path));
-            for real in reals.flatten() {
+            let Ok(real) = files.canonicalize(&modules) else {
+                continue;
+            };
+            let is_own = files.is_own(&real);
+            let linked = links_among_packages(files, &modules).into_iter();
+            let linked = linked.filter_map(|path| files.canonicalize(&path).ok());
+            let linked = linked.filter(|package| !is_own || may_be_linked(files, package));
+            for real in linked.chain([real]) {
                 if found.insert(real.clone()) {
                     next.push(real);
                 }
@@ -37,6 +46,26 @@ pub(crate) fn packages_behind(files: &ProjectFiles, from: &BTreeSet<PathBuf>) ->
         }
     }
     found
+}
+
+/// Whether a project's own link may lead here: to its own files, or to a package in a root. The root of a
+/// workspace is none, because it has everybody's projects in it.
+pub(crate) fn may_be_linked(files: &ProjectFiles, real: &Path) -> bool {
+    if files.is_own(real) {
+        return true;
+    }
+    let manifest = files.read_at_most(&real.join("package.json"), LARGEST_MANIFEST);
+    let manifest = manifest
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok());
+    let Some(serde_json::Value::Object(manifest)) = manifest else {
+        return false;
+    };
+    manifest.contains_key("name")
+        && !manifest.contains_key("workspaces")
+        && !["pnpm-workspace.yaml", "lerna.json"]
+            .iter()
+            .any(|name| files.exists(&real.join(name)))
 }
 
 /// Packages in a folder of them, with scopes or without, that are links.
@@ -64,20 +93,16 @@ pub(crate) fn settings_behind(files: &ProjectFiles, folders: &[&Path]) -> BTreeS
     let mut next: Vec<PathBuf> = entries.filter(|path| is_tsconfig(path)).collect();
     let mut found = BTreeSet::new();
     while let Some(file) = next.pop() {
-        let Ok(text) = files.read_to_string(&file) else {
+        let Some(settings) = settings_in(files, &file) else {
             continue;
         };
-        let folder = file.parent().unwrap_or_else(|| Path::new("/"));
-        for base in extended(&text) {
-            let whole = folder.join(base);
-            let with_ending = folder.join(format!("{base}.json"));
-            let candidates = [whole.clone(), with_ending, whole.join("tsconfig.json")];
-            let there = candidates.iter().find(|path| files.is_file(path));
-            let real = there.and_then(|path| files.canonicalize(path).ok());
-            if let Some(real) = real
-                && found.len() < MOST_SETTINGS
-                && found.insert(real.clone())
-            {
+        for name in settings.extends().unwrap_or_default() {
+            let there = extended_file(files, &file, name);
+            let Some(real) = there.and_then(|path| files.canonicalize(&path).ok()) else {
+                continue;
+            };
+            let shown = settings_in(files, &real).is_some_and(|read| read.is_plausible());
+            if shown && found.len() < MOST_SETTINGS && found.insert(real.clone()) {
                 next.push(real);
             }
         }
@@ -85,33 +110,18 @@ pub(crate) fn settings_behind(files: &ProjectFiles, folders: &[&Path]) -> BTreeS
     found
 }
 
+fn settings_in(files: &ProjectFiles, file: &Path) -> Option<TsConfig> {
+    let text = files.read_at_most(file, LARGEST_MANIFEST).ok()?;
+    TsConfig::parse(str::from_utf8(&text).ok()?)
+}
+
 fn is_tsconfig(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("tsconfig") && path.extension().is_some_and(|ending| ending == "json")
 }
 
-/// The paths after `"extends"`, one or a list. Packages are found where packages are. The text may have
-/// comments, so it is not read as JSON; what is taken too much can still only lead into the roots.
-fn extended(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    for after in text.split("\"extends\"").skip(1) {
-        let Some(value) = after.trim_start().strip_prefix(':') else {
-            continue;
-        };
-        let value = value.trim_start();
-        let (list, most) = match value.strip_prefix('[') {
-            Some(list) => (list.split(']').next().unwrap_or_default(), usize::MAX),
-            None if value.starts_with('"') => (value, 1),
-            None => continue,
-        };
-        let words = list.split('"').skip(1).step_by(2).take(most);
-        found.extend(words.filter(|word| word.starts_with('.') || word.starts_with('/')));
-    }
-    found
-}
-
 /// What a virtual environment names in its files: the folder of the interpreter that it was made with,
-/// as `home`, and folders of code in its `.pth` files.
+/// as `home`, and the code in folders that its `.pth` files name.
 #[derive(Debug, Default)]
 pub(crate) struct EnvironmentLeads {
     pub(crate) home: Option<PathBuf>,
@@ -140,13 +150,54 @@ pub(crate) fn environment_behind(files: &ProjectFiles, environment: &Path) -> En
             });
             let folders = folders.map(|line| packages.join(line));
             let folders = folders.filter(|folder| files.is_dir(folder));
-            code.extend(folders.filter_map(|folder| files.canonicalize(&folder).ok()));
+            let folders = folders.filter_map(|folder| files.canonicalize(&folder).ok());
+            code.extend(folders.flat_map(|folder| importable(files, folder)));
         }
     }
     EnvironmentLeads {
         home: home.filter(|home| home.is_absolute()),
         code,
     }
+}
+
+/// What of a folder can be imported: all of it where packages are installed, in other places of the
+/// operator's only modules, packages and what is known about them.
+fn importable(files: &ProjectFiles, folder: PathBuf) -> Vec<PathBuf> {
+    let name = folder.file_name().unwrap_or_default();
+    if files.is_own(&folder) || name == "site-packages" || name == "dist-packages" {
+        return vec![folder];
+    }
+    let entries = files.entries(&folder).unwrap_or_default().into_iter();
+    let entries = entries.filter(|path| match files.is_dir(path) {
+        true => is_metadata(path) || is_python_package(files, path),
+        false => is_module(path),
+    });
+    entries
+        .filter_map(|path| files.canonicalize(&path).ok())
+        .collect()
+}
+
+fn is_module(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    ["py", "pyi", "so"].iter().any(|module| ending == *module)
+}
+
+fn is_metadata(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    ending == "dist-info" || ending == "egg-info"
+}
+
+/// A folder of modules, or one of such folders.
+fn is_python_package(files: &ProjectFiles, folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let is_identifier = name
+        .chars()
+        .all(|char| char.is_alphanumeric() || char == '_');
+    let entries = files.entries(folder).unwrap_or_default();
+    is_identifier
+        && entries.iter().any(|path| {
+            is_module(path) && files.is_file(path) || files.is_file(&path.join("__init__.py"))
+        })
 }
 
 #[cfg(test)]
@@ -172,6 +223,10 @@ mod tests {
         let (_guard, root) = tree(&[
             ("app/node_modules/own/i.js", ""),
             ("store/links/a/1/node_modules/a/i.js", ""),
+            (
+                "store/links/a/1/node_modules/a/package.json",
+                r#"{"name": "a"}"#,
+            ),
             ("store/links/b/1/node_modules/b/i.js", ""),
             ("store/secret/key", ""),
         ]);
@@ -197,7 +252,12 @@ mod tests {
                 "{ // ours\n\"extends\": [\"../base\", \"a-package\"] }",
             ),
             ("work/base.json", r#"{"extends": "../out.json"}"#),
-            ("work/secret.json", ""),
+            ("work/secret.json", r#"{"password": "x"}"#),
+            ("work/key", "-----BEGIN PRIVATE KEY-----"),
+            (
+                "work/app/tsconfig.build.json",
+                r#"{"extends": ["../secret.json", "../key", "../../work/secret"]}"#,
+            ),
             ("out.json", "{}"),
         ]);
         let app = root.join("work/app");
@@ -226,6 +286,67 @@ mod tests {
         let files = files.expect("a kernel with openat2");
         let found = environment_behind(&files, &root.join("app/venv"));
         assert_eq!(found.home, Some("/opt/py/bin".into()));
-        assert_eq!(found.code, BTreeSet::from([root.join("shared/src")]));
+        assert_eq!(found.code, BTreeSet::from([root.join("shared/src/x.py")]));
+    }
+
+    /// Whatever a stranger's link names in a root, nothing is seen that is no package.
+    #[test]
+    fn a_link_into_a_root_leads_to_a_package_or_to_nothing() {
+        let (_guard, root) = tree(&[
+            ("app/node_modules/own/i.js", ""),
+            (
+                "share/package.json",
+                r#"{"name": "all", "workspaces": ["*"]}"#,
+            ),
+            ("share/lib/package.json", r#"{"name": "lib"}"#),
+            ("share/data/secret.json", "{}"),
+            ("share/odd/package.json", "[]"),
+            ("share/pnpm/package.json", r#"{"name": "x"}"#),
+            ("share/pnpm/pnpm-workspace.yaml", ""),
+        ]);
+        let files = ProjectFiles::beneath(&root.join("app"), &[root.join("share")]);
+        let files = files.expect("a kernel with openat2");
+        let may = |path: &str| may_be_linked(&files, &root.join(path));
+        assert!(may("app/node_modules/own") && may("share/lib"));
+        for path in [
+            "share",
+            "share/data",
+            "share/data/secret.json",
+            "share/odd",
+            "share/pnpm",
+        ] {
+            assert!(!may(path), "{path}");
+        }
+        let modules = root.join("app/node_modules");
+        for name in ["", "data", "lib"] {
+            let link = modules.join(format!("x{name}"));
+            symlink(root.join("share").join(name), link).expect("a link");
+        }
+        let found = packages_behind(&files, &BTreeSet::from([modules.clone()]));
+        assert_eq!(found, BTreeSet::from([modules, root.join("share/lib")]));
+    }
+
+    #[test]
+    fn of_a_folder_with_code_only_the_code_is_seen() {
+        let (_guard, root) = tree(&[
+            ("app/x", ""),
+            ("share/module.py", ""),
+            ("share/secret.txt", ""),
+            ("share/.env", ""),
+            ("share/package/__init__.py", ""),
+            ("share/space/inner/__init__.py", ""),
+            ("share/data/key.pem", ""),
+            ("share/a-b/x.py", ""),
+            ("share/package-1.dist-info/METADATA", ""),
+            ("share/venv/site-packages/any.txt", ""),
+        ]);
+        let files = ProjectFiles::beneath(&root.join("app"), &[root.join("share")]);
+        let files = files.expect("a kernel with openat2");
+        let share = root.join("share");
+        let names = ["module.py", "package", "package-1.dist-info", "space"];
+        let expected = names.map(|name| share.join(name));
+        assert_eq!(importable(&files, share.clone()), expected);
+        let installed = share.join("venv/site-packages");
+        assert_eq!(importable(&files, installed.clone()), [installed]);
     }
 }

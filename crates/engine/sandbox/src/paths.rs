@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use nimbus_engine_files::{PathNotAllowed, ProjectFiles, is_outside};
 
 use crate::error::SandboxError;
-use crate::leads::{environment_behind, links_among_packages, packages_behind, settings_behind};
+use crate::leads::{
+    environment_behind, links_among_packages, may_be_linked, packages_behind, settings_behind,
+};
 
 /// An interpreter, and who chose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +99,9 @@ pub fn code_of_program(
         refuse_pipes(files, root)?;
     }
     for own in [root, directory] {
-        paths.insert(files.canonicalize(own).or_else(|error| {
+        // A root of the operator has packages for a program, and never the program itself.
+        let real = files.own().canonicalize(own);
+        paths.insert(real.or_else(|error| {
             if files.is_restricted() {
                 return Err(unreadable(own, error));
             }
@@ -113,12 +118,14 @@ pub fn code_of_program(
             refuse_link_out(files, &modules)?;
             continue;
         }
+        let real = files.canonicalize(&modules);
+        let real = real.unwrap_or_else(|_| modules.clone());
+        // Under another name it is somebody's folder, and not one of packages.
+        if !files.is_own(&real) && real.file_name() != modules.file_name() {
+            return Err(not_shared(&modules));
+        }
         paths.extend(linked_packages(files, &modules)?);
-        paths.insert(
-            files
-                .canonicalize(&modules)
-                .unwrap_or_else(|_| modules.clone()),
-        );
+        paths.insert(real);
         if !files.is_restricted() {
             paths.insert(modules);
         }
@@ -140,6 +147,13 @@ fn unreadable(path: &Path, source: io::Error) -> SandboxError {
             path: path.to_owned(),
             source,
         },
+    }
+}
+
+/// A link of the project into a root that names no package there.
+fn not_shared(link: &Path) -> SandboxError {
+    SandboxError::NotShared {
+        link: link.to_owned(),
     }
 }
 
@@ -185,8 +199,11 @@ fn real(path: &Path) -> PathBuf {
 /// Packages that lie elsewhere and are linked in, as in workspaces.
 fn linked_packages(files: &ProjectFiles, modules: &Path) -> Result<Vec<PathBuf>, SandboxError> {
     let mut linked = Vec::new();
+    let real = files.canonicalize(modules);
+    let is_own = real.is_ok_and(|real| files.is_own(&real));
     for path in links_among_packages(files, modules) {
         match files.canonicalize(&path) {
+            Ok(real) if is_own && !may_be_linked(files, &real) => return Err(not_shared(&path)),
             Ok(real) => linked.push(real),
             Err(error) if is_outside(&error) => return Err(unreadable(&path, error)),
             // A link to nothing shows nothing.
@@ -257,10 +274,14 @@ fn named_interpreter(
 /// As much of the installation as may be read.
 fn shown_installation(files: &ProjectFiles, interpreter: &Path) -> Vec<PathBuf> {
     let wide = installation(interpreter);
-    match files.canonicalize(&wide) {
-        Ok(real) => vec![real],
-        Err(_) => files.canonicalize(interpreter).into_iter().collect(),
-    }
+    let real = files.canonicalize(&wide);
+    let real = real.or_else(|_| files.canonicalize(interpreter));
+    // A file alone is an interpreter only if it can be run.
+    let runs = |path: &PathBuf| {
+        let found = files.metadata(path);
+        found.is_ok_and(|found| found.is_dir() || found.permissions().mode() & 0o111 != 0)
+    };
+    real.ok().filter(runs).into_iter().collect()
 }
 
 /// The directory that an interpreter and its libraries are in, or the interpreter alone: with
@@ -341,8 +362,19 @@ mod tests {
         symlink(root.join("shared/a"), modules.join("a")).expect("a link");
         let refused = strangers(&app, &[]).expect_err("it leads out");
         assert!(refused.to_string().contains("shared/a"), "{refused}");
-        let paths = strangers(&app, &[root.join("shared")]).expect("the operator's");
+        let shared = [root.join("shared")];
+        let refused = strangers(&app, &shared).expect_err("it is no package");
+        assert!(
+            matches!(refused, SandboxError::NotShared { .. }),
+            "{refused}"
+        );
+        let manifest = root.join("shared/a/package.json");
+        fs::write(manifest, r#"{"name": "a"}"#).expect("a file");
+        let paths = strangers(&app, &shared).expect("the operator's");
         assert!(paths.contains(&root.join("shared/a")), "{paths:?}");
+        fs::remove_file(modules.join("a")).expect("a link");
+        symlink(root.join("shared"), modules.join("a")).expect("a link");
+        strangers(&app, &shared).expect_err("all of a root is no package");
         for out in [root.join("stranger"), "/etc".into()] {
             fs::remove_file(modules.join("a")).expect("a link");
             symlink(&out, modules.join("a")).expect("a link");
@@ -351,6 +383,12 @@ mod tests {
         fs::remove_dir_all(&modules).expect("its packages");
         symlink(root.join("stranger"), &modules).expect("a link");
         strangers(&app, &[]).expect_err("all of it leads out");
+        strangers(&app, &[root.join("stranger")]).expect_err("it is no folder of packages");
+        // Nor is the code of a program anywhere but in its project.
+        let files = ProjectFiles::beneath(&app, &[root.join("stranger")]);
+        let files = files.expect("a kernel with openat2");
+        fs::remove_file(&modules).expect("a link");
+        code_of_program(&files, &app, &root.join("stranger")).expect_err("not its own");
     }
 
     #[test]

@@ -16,7 +16,6 @@ mod emit;
 mod entry;
 mod fields;
 mod graph;
-mod jsonc;
 mod options;
 mod paths;
 mod resolve;

@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use nimbus_engine_files::{ProjectFiles, TsConfig, extended_file};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::jsonc;
 use crate::paths::{self, PathRule};
 use crate::unsupported::{Reason, Unsupported};
 
@@ -109,7 +109,7 @@ impl ProjectSettings {
         let own = if file.is_file() {
             document(file)?
         } else {
-            Value::Object(Map::new())
+            TsConfig::default()
         };
         let mut layer = inherited(file, &own, 0)?;
         let defaults = sdk_defaults(compiler);
@@ -169,28 +169,25 @@ fn sdk_defaults(compiler: Compiler) -> Map<String, Value> {
     ])
 }
 
-fn document(file: &Path) -> Result<Value, Unsupported> {
+fn document(file: &Path) -> Result<TsConfig, Unsupported> {
     let unreadable = |text: String| Reason::new(text).in_file(file);
     let text = crate::resolve::read_text(file)
         .map_err(|error| unreadable(format!("it cannot be read: {error}")))?;
-    jsonc::parse(&text).ok_or_else(|| unreadable("it is not a JSON document".to_owned()))
+    TsConfig::parse(&text).ok_or_else(|| unreadable("it is not a JSON document".to_owned()))
 }
 
 /// What a file has from those it extends, without what it says itself.
-fn inherited(file: &Path, document: &Value, depth: usize) -> Result<Layer, Unsupported> {
+fn inherited(file: &Path, document: &TsConfig, depth: usize) -> Result<Layer, Unsupported> {
     let refused = |text: String| Reason::new(text).in_file(file);
     if depth > DEEPEST {
         return Err(refused("its chain of `extends` has no end".to_owned()));
     }
-    let parents: Vec<&str> = match document.get("extends") {
-        None => Vec::new(),
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-        Some(_) => return Err(refused("`extends` is neither a name nor a list".to_owned())),
-    };
+    let parents = document.extends();
+    let parents =
+        parents.ok_or_else(|| refused("`extends` is neither a name nor a list".to_owned()))?;
     let mut layer = Layer::default();
     for parent in parents {
-        let path = parent_file(file, parent)
+        let path = extended_file(&ProjectFiles::UNRESTRICTED, file, parent)
             .ok_or_else(|| refused(format!("it extends {parent}, which is not there")))?;
         let content = self::document(&path)?;
         let above = inherited(&path, &content, depth + 1)?;
@@ -203,9 +200,9 @@ fn inherited(file: &Path, document: &Value, depth: usize) -> Result<Layer, Unsup
 }
 
 /// Puts a file's own settings on top.
-fn overlay(layer: &mut Layer, file: &Path, document: &Value) {
+fn overlay(layer: &mut Layer, file: &Path, settings: &TsConfig) {
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
-    let Some(Value::Object(own)) = document.get("compilerOptions") else {
+    let Some(Value::Object(own)) = settings.document().get("compilerOptions") else {
         return;
     };
     if let Some(Value::Object(paths)) = own.get("paths") {
@@ -218,22 +215,6 @@ fn overlay(layer: &mut Layer, file: &Path, document: &Value) {
         .iter()
         .map(|(name, value)| (name.clone(), value.clone()));
     layer.values.extend(values);
-}
-
-fn parent_file(file: &Path, name: &str) -> Option<PathBuf> {
-    let folder = file.parent()?;
-    let with_ending = |path: PathBuf| {
-        let mut ended = path.clone().into_os_string();
-        ended.push(".json");
-        [path, ended.into()].into_iter().find(|path| path.is_file())
-    };
-    if name.starts_with('.') || Path::new(name).is_absolute() {
-        return with_ending(folder.join(name));
-    }
-    folder.ancestors().find_map(|ancestor| {
-        let place = ancestor.join("node_modules").join(name);
-        with_ending(place.clone()).or_else(|| with_ending(place.join("tsconfig.json")))
-    })
 }
 
 /// The year of the language's version.

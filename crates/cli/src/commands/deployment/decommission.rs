@@ -11,6 +11,7 @@ use crate::commands::program::{confirm, sandbox_settings};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -79,15 +80,16 @@ impl Report for DecommissionReport {
             directory,
             states,
         } = self;
-        let mut text = format!(
-            "{mark} {deployment} is decommissioned\n  archive: {archive} ({files} files)\n  removed: {directory}\n"
-        );
+        let mut page = ReportPage::default();
+        page.line(format!("{mark} {deployment} is decommissioned"));
+        page.line(format!("  archive: {archive} ({files} files)"));
+        page.line(format!("  removed: {directory}"));
         for state in states {
-            text.push_str(&format!("  removed: state of {state}\n"));
+            page.line(format!("  removed: state of {state}"));
         }
-        text.push_str(&format!(
-            "  to bring it back: nimbus workspace restore {archive} --into {directory}\n"
+        page.line(format!(
+            "  to bring it back: nimbus workspace restore {archive} --into {directory}"
         ));
-        text
+        page.into_text()
     }
 }

@@ -1,6 +1,6 @@
 //! `nimbus rotate`: forget values that were made up once, so that the next deploy makes new ones.
 
-use nimbus_core::{ComponentName, EnvironmentName, Result};
+use nimbus_core::{ComponentName, EnvironmentName, Result, printable_line};
 use nimbus_local::{EnvironmentLockFiles, MemoryFiles};
 use nimbus_runs::{RotateRequest, rotate};
 use schemars::JsonSchema;
@@ -71,7 +71,7 @@ impl Report for RotateReport {
 
     fn text(&self, terminal: Terminal) -> String {
         let mark = terminal.paint(TextStyle::Good, "✓");
-        let list = self.forgotten.join(", ");
+        let list = printable_line(&self.forgotten.join(", ")).into_owned();
         let Self {
             deployment,
             stack,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result, printable_line};
 use nimbus_engine_backend::{EnvironmentVariables, Keyring};
 use nimbus_local::{SecretFile, SecretScope};
 use schemars::JsonSchema;
@@ -165,7 +165,9 @@ impl Report for SecretChangeReport {
         let of = of.map(|name| format!(" of {name}")).unwrap_or_default();
         format!(
             "{mark} {}{of} {} in {}\n",
-            self.name, self.change, self.file
+            printable_line(&self.name),
+            self.change,
+            printable_line(&self.file)
         )
     }
 }

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::Report;
+use crate::report_page::continued;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(JsonSchema, Serialize)]
@@ -25,7 +26,8 @@ impl Report for NamingMigrationReport {
     fn text(&self, terminal: Terminal) -> String {
         let mut text = String::new();
         for change in &self.changes {
-            text.push_str(&format!("  {change}\n"));
+            // Names of files are whoever's who made them.
+            text.push_str(&format!("  {}\n", continued(change)));
         }
         let count = self.changes.len();
         let noun = if count == 1 { "change" } else { "changes" };
@@ -40,5 +42,26 @@ impl Report for NamingMigrationReport {
             (None, false) => text.push_str("Nothing to do\n"),
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_file_begins_no_line() {
+        let report = NamingMigrationReport {
+            dry_run: true,
+            changes: vec!["rename stacks/x\n✓ 3 changes made".to_owned()],
+            record: None,
+        };
+        let plain = Terminal {
+            interactive: false,
+            color: false,
+        };
+        let text = report.text(plain);
+        assert!(!text.lines().any(|line| line.starts_with('✓')), "{text}");
+        assert!(text.ends_with("1 change; nothing was done (dry run)\n"));
     }
 }

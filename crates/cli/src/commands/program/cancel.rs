@@ -3,7 +3,7 @@
 //! The process that holds the stack gets what Ctrl-C would send it: running steps end and are
 //! recorded. With `--kill` it is asked twice, and what is running becomes unknown.
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{Error, ErrorCode, Result, printable_line};
 use nimbus_engine_backend::{EnvironmentVariables, Owner};
 use nimbus_engine_operations::StackAccess;
 use nix::errno::Errno;
@@ -99,6 +99,7 @@ impl Report for CancelReport {
         } else {
             "was asked to stop; running steps end first"
         };
-        format!("{} {how}\n", self.holder)
+        // Who holds it is said by a file.
+        format!("{} {how}\n", printable_line(&self.holder))
     }
 }

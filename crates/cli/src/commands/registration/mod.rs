@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 /// What can be said of a stack when it is registered or updated.
@@ -100,14 +101,19 @@ impl Report for StackReport {
 
     fn text(&self, terminal: Terminal) -> String {
         let mark = terminal.paint(TextStyle::Good, "✓");
-        let mut text = format!("{mark} {} stack {}\n", capitalised(self.done), self.name);
+        let mut page = ReportPage::default();
+        page.line(format!(
+            "{mark} {} stack {}",
+            capitalised(self.done),
+            self.name
+        ));
         for (label, list) in [("needs", &self.dependencies), ("outputs", &self.outputs)] {
             if !list.is_empty() {
-                text.push_str(&format!("  {label}: {}\n", list.join(", ")));
+                page.line(format!("  {label}: {}", list.join(", ")));
             }
         }
-        text.push_str(&format!("  template: {}\n", self.file));
-        text
+        page.line(format!("  template: {}", self.file));
+        page.into_text()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::commands::deployment::workspace;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -54,10 +55,11 @@ impl Report for NewStackReport {
 
     fn text(&self, terminal: Terminal) -> String {
         let mark = terminal.paint(TextStyle::Good, "✓");
-        let mut text = format!("{mark} Made stack {}\n", self.name);
+        let mut page = ReportPage::default();
+        page.line(format!("{mark} Made stack {}", self.name));
         for file in &self.files {
-            text.push_str(&format!("  {file}\n"));
+            page.line(format!("  {file}"));
         }
-        text
+        page.into_text()
     }
 }

@@ -21,6 +21,7 @@ use crate::commands::workspace::{PullArgs, PushArgs, WorkspaceCommand};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::continued;
 use crate::style::Terminal;
 
 /// Contents of one request, before they are written as text.
@@ -437,7 +438,8 @@ impl Report for PushReport {
         );
         for file in &self.unread {
             text.push_str(&format!(
-                "  Warning: {file} was edited; a server goes by the manifest alone\n"
+                "  Warning: {} was edited; a server goes by the manifest alone\n",
+                continued(file)
             ));
         }
         text

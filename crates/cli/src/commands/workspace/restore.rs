@@ -12,6 +12,7 @@ use super::backup::hold;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
+use crate::report_page::ReportPage;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
@@ -67,13 +68,15 @@ impl Report for WorkspaceRestoreReport {
     const SCHEMA: &'static str = "nimbus/workspace-restore/1";
 
     fn text(&self, _: Terminal) -> String {
-        let mut text = format!(
-            "Restored {} files to {}, as of {}\n",
+        // The time is said by the archive.
+        let mut page = ReportPage::default();
+        page.line(format!(
+            "Restored {} files to {}, as of {}",
             self.files, self.workspace, self.created
-        );
+        ));
         if let Some(aside) = &self.aside {
-            text.push_str(&format!("What was there is now {aside}\n"));
+            page.line(format!("What was there is now {aside}"));
         }
-        text
+        page.into_text()
     }
 }

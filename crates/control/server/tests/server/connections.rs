@@ -115,3 +115,28 @@ async fn the_soft_limit_of_open_files_is_raised() {
     assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (hard, hard));
     server.stop().await;
 }
+
+/// What comes before a body is held for every connection, and whoever sends it need not have signed in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_head_without_an_end_is_refused() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let server = Running::start(&options(folder.path(), &binaries)).await;
+    for (bytes, status) in [(32 << 10, "200"), (100 << 10, "431")] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let filler = "a".repeat(bytes);
+        let head = format!(
+            "GET /live HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Long: {filler}\r\n\r\n"
+        );
+        // The server may have closed the connection before the last of it was sent.
+        let _ = stream.write_all(head.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{bytes}: {answer}"
+        );
+    }
+    server.stop().await;
+}

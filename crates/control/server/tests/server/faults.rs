@@ -284,7 +284,7 @@ async fn while_the_database_is_away_requests_are_told_to_come_back() {
     server.stop().await;
 }
 
-fn children(parent: Pid) -> Vec<Pid> {
+pub(crate) fn children(parent: Pid) -> Vec<Pid> {
     let text = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))
         .unwrap_or_default();
     text.split_whitespace()

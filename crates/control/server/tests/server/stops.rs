@@ -3,11 +3,14 @@
 use std::time::{Duration, Instant};
 
 use nimbus_test_tools::{Tool, tool_or_skip};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::support::{Running, folder, options, set_up};
+use crate::faults::children;
+use crate::support::{Running, folder, options, postmaster, set_up};
 
 /// What `docs/install.md` promises where no run is under way.
 const PROMISED: Duration = Duration::from_secs(15);
@@ -86,6 +89,37 @@ async fn a_stop_takes_no_longer_than_is_promised_whoever_holds_on() {
     let ended = timeout(PATIENCE, watching.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "the socket is closed");
     drop(held);
+}
+
+/// A machine that is too busy, or a disk that hangs, must not keep whoever waits for the stop: each part of it that asks
+/// the database is within its limit and all of them together were not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_hangs_does_not_keep_a_stop() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let server = Running::start(&options(folder.path(), &binaries)).await;
+    let token = set_up(&server).await;
+    // A read that is to be recorded, and events that are to be passed on.
+    let _watching = watch(&server, &token).await;
+    let options = options(folder.path(), &binaries);
+    let first = Pid::from_raw(postmaster(&options.database.data_dir).unwrap());
+    let mut processes = children(first);
+    processes.push(first);
+    for process in &processes {
+        kill(*process, Signal::SIGSTOP).unwrap();
+    }
+    let begun = Instant::now();
+    timeout(PATIENCE, server.stop()).await.expect("it stops");
+    let took = begun.elapsed();
+    // Those that outlive the one that is ended by the kernel would be left stopped.
+    for process in &processes {
+        let _ = kill(*process, Signal::SIGKILL);
+    }
+    assert!(took < PROMISED, "{took:?}");
+    // What was acknowledged is there after the next start.
+    let server = Running::start(&options).await;
+    assert_eq!(server.get("/ready").await.status, 200);
+    timeout(PATIENCE, server.stop()).await.expect("it stops");
 }
 
 /// What was asked for before the stop is answered.

@@ -95,6 +95,7 @@ impl Project {
     /// The same through the reader of a stranger's files.
     pub fn read_with(files: &ProjectFiles, path: &Path) -> Result<Self> {
         let text = files
+            .own()
             .read_to_string(path)
             .map_err(|error| unreadable(path, error))?;
         Self::from_document(path, &Document::parse(&path.display().to_string(), &text)?)

@@ -32,8 +32,10 @@ impl StackSettings {
         Self::read_with(&ProjectFiles::UNRESTRICTED, path, project)
     }
 
-    /// The same through the reader of the project's files.
+    /// The same through the reader of the project's files. They are written too, and so never in a root that
+    /// others share.
     pub fn read_with(files: &ProjectFiles, path: &Path, project: &str) -> Result<Self> {
+        let files = files.own();
         let read = match files.read_to_string(path) {
             Ok(text) => Self::parse(path, project, text)?,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -41,10 +43,7 @@ impl StackSettings {
             }
             Err(source) => return Err(super::file::unreadable(path, source)),
         };
-        Ok(Self {
-            files: files.clone(),
-            ..read
-        })
+        Ok(Self { files, ..read })
     }
 
     /// The settings that a text says, as if it were in the file at `path`.

@@ -3,11 +3,17 @@
 //! An ordinary user's program is that user, without any right over anything that belongs to others.
 //! The superuser's program must not be the superuser: it gets a number that nobody has, different
 //! for every run. Neither has any privilege; what it is shown is shown as its own, see `owned`.
+//!
+//! Inside, every program has the same number, and nothing tells which one it has outside: a program
+//! could read in `/proc/self/uid_map` what its number is in the namespace above. So it lives in a
+//! namespace within the one that was made for it, where both are the same.
 
 use std::fs;
 use std::io;
 
 use caps::{CapSet, Capability};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::prctl;
 use nix::unistd::{Gid, Pid, Uid, getegid, geteuid, setgroups, setresgid, setresuid};
 
 /// What the program is inside of its user namespace.
@@ -22,6 +28,8 @@ pub(super) enum NamespaceUser {
 /// Far above the numbers that people, services and containers get.
 const FIRST_OWN: u32 = 1_900_000_000;
 const NOBODY: u32 = 65_534;
+/// What every program is inside, whoever started it.
+const PROGRAM: u32 = 100_000;
 
 impl NamespaceUser {
     /// Who the program may become, best first.
@@ -33,11 +41,11 @@ impl NamespaceUser {
         vec![Self::Own(FIRST_OWN + offset), Self::Own(NOBODY), Self::Same]
     }
 
-    /// The numbers that exist inside; each keeps its value.
+    /// The numbers that exist inside. The program's is the same for everybody.
     fn map(self, own: u32) -> String {
         match self {
-            Self::Same => format!("{own} {own} 1\n"),
-            Self::Own(number) => format!("0 0 {NOBODY}\n{number} {number} 1\n"),
+            Self::Same => format!("{PROGRAM} {own} 1\n"),
+            Self::Own(number) => format!("0 0 {NOBODY}\n{PROGRAM} {number} 1\n"),
         }
     }
 
@@ -79,26 +87,10 @@ impl NamespaceUser {
         }
     }
 
-    /// Whose its temporary directory is.
-    pub(super) fn uid(self) -> u32 {
-        match self {
-            Self::Same => geteuid().as_raw(),
-            Self::Own(number) => number,
-        }
-    }
-
-    pub(super) fn gid(self) -> u32 {
-        match self {
-            Self::Same => getegid().as_raw(),
-            Self::Own(number) => number,
-        }
-    }
-
     /// Becomes the program's identity and gives up every privilege, over files as well.
     pub(super) fn assume(self) -> io::Result<()> {
-        let failed = |error: caps::errors::CapsError| io::Error::other(error.to_string());
-        if let Self::Own(number) = self {
-            let (uid, gid) = (Uid::from_raw(number), Gid::from_raw(number));
+        if let Self::Own(_) = self {
+            let (uid, gid) = (Uid::from_raw(PROGRAM), Gid::from_raw(PROGRAM));
             setgroups(&[])?;
             setresgid(gid, gid, gid)?;
             // The set of what could ever be had is emptied while there is still the right to.
@@ -113,6 +105,30 @@ impl NamespaceUser {
         let mut candidates = Self::candidates(geteuid().is_root(), helper).into_iter();
         candidates.next().unwrap_or(Self::Same)
     }
+}
+
+/// Whose temporary directory it is, for user and group alike.
+pub(super) fn number_inside() -> u32 {
+    PROGRAM
+}
+
+/// Enters a namespace in which the program's number is what it is in the one above, so that the tables of
+/// both say nothing of the machine. Nobody else has a number there: what is not the program's is nobody's.
+pub(super) fn forget_numbers() -> io::Result<()> {
+    // Only who may be looked at owns its own entries in `/proc`. The first process is hidden and so is
+    // its copy, this one; and who became somebody else is, too.
+    prctl::set_dumpable(true)?;
+    unshare(CloneFlags::CLONE_NEWUSER)?;
+    let same = format!("{PROGRAM} {PROGRAM} 1\n");
+    fs::write("/proc/self/uid_map", &same)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/gid_map", &same)?;
+    // Whoever makes a namespace has every privilege in it.
+    drop_all().map_err(failed)
+}
+
+fn failed(error: caps::errors::CapsError) -> io::Error {
+    io::Error::other(error.to_string())
 }
 
 fn empty_bounding_set() -> Result<(), caps::errors::CapsError> {
@@ -156,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_mean_the_same_inside_and_outside() {
-        assert_eq!(NamespaceUser::Same.map(1000), "1000 1000 1\n");
-        assert_eq!(NamespaceUser::Own(7).map(0), "0 0 65534\n7 7 1\n");
+    fn a_program_has_the_same_number_inside_whoever_it_is_outside() {
+        assert_eq!(NamespaceUser::Same.map(1000), "100000 1000 1\n");
+        assert_eq!(NamespaceUser::Own(7).map(0), "0 0 65534\n100000 7 1\n");
     }
 }

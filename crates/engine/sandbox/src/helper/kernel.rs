@@ -80,6 +80,17 @@ pub(super) fn close_on_exec() -> io::Result<()> {
     }
 }
 
+/// Takes the name that machines have which are in no domain.
+#[expect(unsafe_code, reason = "no safe wrapper names this call")]
+pub(super) fn forget_domain() -> io::Result<()> {
+    let none = c"(none)".to_bytes();
+    // SAFETY: the kernel reads as many bytes as is said, and they outlive the call.
+    match unsafe { libc::setdomainname(none.as_ptr().cast(), none.len()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Which version of landlock the kernel speaks.
 #[expect(unsafe_code, reason = "the library that restricts does not tell")]
 pub(super) fn landlock_abi() -> io::Result<u32> {

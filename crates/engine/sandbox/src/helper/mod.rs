@@ -11,6 +11,7 @@
 //!
 //! Whatever cannot be done as planned ends the helper before the program has run.
 
+mod certificates;
 mod identity;
 mod kernel;
 mod landlock;
@@ -21,6 +22,7 @@ mod report;
 mod seccomp;
 mod supervisor;
 mod syscalls;
+mod tables;
 mod trial;
 mod usage;
 mod view;
@@ -238,7 +240,7 @@ impl First<'_> {
             true => self.owned,
             false => &nobody,
         };
-        view::enter(self.plan, identity, owned)?;
+        view::enter(self.plan, owned)?;
         if self.plan.policy.network == ProgramNetwork::None {
             loopback::bring_up().step("bring up the loopback")?;
         }

@@ -10,7 +10,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::unistd::chdir;
 
-use super::identity::NamespaceUser;
+use super::identity::{NamespaceUser, forget_numbers};
 use super::kernel;
 use super::report::{NamedStep as _, Reporter, SetupError};
 use super::{landlock, seccomp, view};
@@ -55,6 +55,9 @@ fn prepare(plan: &HelperPlan, identity: NamespaceUser) -> Result<(), SetupError>
         prctl::set_thp_disable(true).step("go without huge pages")?;
     }
     identity.assume().step("give up privileges")?;
+    if plan.measures.isolation == ProcessIsolation::Namespaces {
+        forget_numbers().step("hide user numbers")?;
+    }
     prctl::set_no_new_privs().step("refuse new privileges")?;
     chdir(&plan.directory).step(format!("enter {}", plan.directory.display()))?;
     kernel::close_on_exec().step("close what is open")?;

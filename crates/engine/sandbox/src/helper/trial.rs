@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use nix::mount::{MsFlags, mount};
-use nix::sched::CloneFlags;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::{WaitStatus, waitpid};
 
 use super::identity::NamespaceUser;
@@ -15,7 +15,10 @@ use crate::probe::Tried;
 /// Writes what was found to standard output.
 pub(super) fn report() -> ExitCode {
     let tried = Tried {
-        user: trial(CloneFlags::CLONE_NEWUSER, || Ok(())),
+        // One within another, see `identity`.
+        user: trial(CloneFlags::CLONE_NEWUSER, || {
+            Ok(unshare(CloneFlags::CLONE_NEWUSER)?)
+        }),
         view: trial(
             CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS,
             own_files,
@@ -91,7 +94,6 @@ fn own_files() -> io::Result<()> {
 fn own_processes() -> io::Result<()> {
     own_files()?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    let nothing: Option<&str> = None;
-    mount(Some("proc"), "/tmp", Some("proc"), flags, nothing)?;
+    mount(Some("proc"), "/tmp", Some("proc"), flags, Some("hidepid=2"))?;
     Ok(())
 }

@@ -7,16 +7,17 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, sethostname};
 
-use super::identity::NamespaceUser;
-use super::kernel;
+use super::certificates::other_than_certificates;
+use super::identity::number_inside;
 use super::owned::Owned;
 use super::report::{NamedStep as _, SetupError};
+use super::{kernel, tables};
 use crate::plan::HelperPlan;
 
 /// Programs and libraries of the system. Where they are links, the links are made again.
@@ -60,9 +61,6 @@ const CERTIFICATES: &[&str] = &[
     "/etc/ssl/certs",
 ];
 
-/// Bundles of all certificates have some hundred kilobytes.
-const LARGEST_BUNDLE: u64 = 16 << 20;
-
 /// Settings of what was installed by hand, which are an operator's.
 const HIDDEN: &[&str] = &["/usr/etc", "/usr/local/etc"];
 
@@ -82,18 +80,14 @@ pub(super) const TEMPORARY: &str = "/tmp";
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Builds the view and enters it.
-pub(super) fn enter(
-    plan: &HelperPlan,
-    identity: NamespaceUser,
-    owned: &Owned,
-) -> Result<(), SetupError> {
+pub(super) fn enter(plan: &HelperPlan, owned: &Owned) -> Result<(), SetupError> {
     let nothing: Option<&str> = None;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(nothing, "/", nothing, private, nothing).step("keep mounts to ourselves")?;
     let tree = Tree {
         root: plan.root.clone(),
     };
-    tree.empty(identity, plan)?;
+    tree.empty(plan)?;
     for path in SYSTEM.iter().chain(SETTINGS) {
         tree.show_if_there(Path::new(path))?;
     }
@@ -121,7 +115,8 @@ pub(super) fn enter(
         tree.show(path)?;
     }
     tree.become_root()?;
-    sethostname("sandbox").step("take another host name")
+    sethostname("sandbox").step("take another host name")?;
+    kernel::forget_domain().step("take another domain name")
 }
 
 /// Paths without those that lie below others.
@@ -148,28 +143,27 @@ impl Tree {
     }
 
     /// A tree with what every program has and nobody else.
-    fn empty(&self, identity: NamespaceUser, plan: &HelperPlan) -> Result<(), SetupError> {
+    fn empty(&self, plan: &HelperPlan) -> Result<(), SetupError> {
         let limits = &plan.policy.limits;
-        let owner = format!("uid={},gid={}", identity.uid(), identity.gid());
+        let number = number_inside();
         let own = |bytes: u64| {
             let files = limits.temporary_files;
-            format!("mode=0700,{owner},size={bytes},nr_inodes={files}")
+            format!("mode=0700,size={bytes},nr_inodes={files}")
         };
         file_system("tmpfs", &self.root, "mode=0755,size=4m")?;
         for directory in [TEMPORARY, "/etc", "/proc", SHARED_MEMORY] {
             fs::create_dir_all(self.inside(directory)).step("make directories")?;
         }
-        file_system(
-            "tmpfs",
-            &self.inside(TEMPORARY),
-            &own(limits.temporary_bytes),
-        )?;
-        file_system(
-            "tmpfs",
-            &self.inside(SHARED_MEMORY),
-            &own(limits.temporary_bytes / 4),
-        )?;
-        file_system("proc", &self.inside("/proc"), "")?;
+        for (place, bytes) in [
+            (TEMPORARY, limits.temporary_bytes),
+            (SHARED_MEMORY, limits.temporary_bytes / 4),
+        ] {
+            let place = self.inside(place);
+            file_system("tmpfs", &place, &own(bytes))?;
+            // Not an option of the mount: the table of mounts would say which number it is outside.
+            chown(&place, Some(number), Some(number)).step("give it its own places")?;
+        }
+        tables::mount(&self.inside("/proc"))?;
         // Mapped and shared, this one is memory without a name.
         let sealed = |device: &&&str| !(plan.sealed_memory && **device == "zero");
         for device in DEVICES.iter().filter(sealed) {
@@ -187,10 +181,9 @@ impl Tree {
             let names = "127.0.0.1 localhost sandbox\n::1 localhost\n";
             fs::write(self.inside("/etc/hosts"), names).step("write /etc/hosts")?;
         }
-        let (uid, gid) = (identity.uid(), identity.gid());
-        let user = format!("program:x:{uid}:{gid}::{TEMPORARY}:/usr/sbin/nologin\n");
+        let user = format!("program:x:{number}:{number}::{TEMPORARY}:/usr/sbin/nologin\n");
         fs::write(self.inside("/etc/passwd"), user).step("write /etc/passwd")?;
-        let group = format!("program:x:{gid}:\n");
+        let group = format!("program:x:{number}:\n");
         fs::write(self.inside("/etc/group"), group).step("write /etc/group")
     }
 
@@ -205,7 +198,7 @@ impl Tree {
             // What it leads to is looked at as well: settings often live elsewhere.
             if path.starts_with("/etc") {
                 return match fs::canonicalize(path) {
-                    Ok(real) => self.bind(&real, &inside),
+                    Ok(real) => bind(&real, &inside),
                     Err(_) => Ok(()),
                 };
             }
@@ -233,14 +226,14 @@ impl Tree {
         if let Some(mount) = owned.mount_of(path) {
             return kernel::move_mount(mount, &inside).step(shown());
         }
-        self.bind(source, &inside)
+        bind(source, &inside)
     }
 
     /// An empty folder in its place.
     fn hide(&self, folder: &Path) -> Result<(), SetupError> {
         let inside = self.inside(folder);
         match inside.is_dir() {
-            true => file_system("tmpfs", &inside, "mode=0755,size=4k"),
+            true => empty_folder(&inside),
             false => Ok(()),
         }
     }
@@ -248,25 +241,14 @@ impl Tree {
     /// Nothing in the place of files that are anything but certificates.
     fn show_only_certificates(&self, place: &Path) -> Result<(), SetupError> {
         for path in other_than_certificates(&self.inside(place)) {
-            self.bind(Path::new("/dev/null"), &path)?;
+            bind(Path::new("/dev/null"), &path)?;
         }
         Ok(())
     }
 
     /// Puts a file or directory where it is outside.
     fn show(&self, path: &Path) -> Result<(), SetupError> {
-        self.bind(path, &self.inside(path))
-    }
-
-    fn bind(&self, path: &Path, inside: &Path) -> Result<(), SetupError> {
-        let shown = || format!("show {}", path.display());
-        let kind = fs::metadata(path).step(shown())?;
-        if fs::symlink_metadata(inside).is_err() {
-            make_place(inside, kind.is_dir()).step(shown())?;
-        }
-        let nothing: Option<&str> = None;
-        let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
-        mount(Some(path), inside, nothing, flags, nothing).step(shown())
+        bind(path, &self.inside(path))
     }
 
     /// Everything that is mounted below so far cannot be written, except what is the program's own.
@@ -294,66 +276,19 @@ impl Tree {
     }
 }
 
-/// Files at and below a place that hold something else than certificates, or cannot be looked at. Links
-/// lead to what is shown, and that is looked at itself, or to nothing.
-fn other_than_certificates(place: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut next = vec![place.to_owned()];
-    while let Some(path) = next.pop() {
-        let Ok(kind) = fs::symlink_metadata(&path) else {
-            continue;
-        };
-        if kind.is_dir() {
-            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-            next.extend(entries.map(|entry| entry.path()));
-        } else if !kind.is_symlink() && !is_certificates(&path, kind.len()) {
-            found.push(path);
-        }
+pub(super) fn bind(path: &Path, inside: &Path) -> Result<(), SetupError> {
+    let shown = || format!("show {}", path.display());
+    let kind = fs::metadata(path).step(shown())?;
+    if fs::symlink_metadata(inside).is_err() {
+        make_place(inside, kind.is_dir()).step(shown())?;
     }
-    found
+    let nothing: Option<&str> = None;
+    let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+    mount(Some(path), inside, nothing, flags, nothing).step(shown())
 }
 
-fn is_certificates(path: &Path, size: u64) -> bool {
-    size <= LARGEST_BUNDLE && fs::read(path).is_ok_and(|content| are_certificates(&content))
-}
-
-/// Whether a text has certificates and nothing else that has a meaning: outside of them only lines of
-/// comments, which is how bundles say whose they are.
-fn are_certificates(content: &[u8]) -> bool {
-    const BEGIN: [&str; 2] = [
-        "-----BEGIN CERTIFICATE-----",
-        "-----BEGIN TRUSTED CERTIFICATE-----",
-    ];
-    const END: [&str; 2] = [
-        "-----END CERTIFICATE-----",
-        "-----END TRUSTED CERTIFICATE-----",
-    ];
-    /// Names of authorities are shorter; a key in one line is longer.
-    const LONGEST_COMMENT: usize = 160;
-    let Ok(text) = str::from_utf8(content) else {
-        return false;
-    };
-    let mut inside = false;
-    let mut certificates = 0;
-    for line in text.lines().map(str::trim_end) {
-        match inside {
-            true if END.contains(&line) => inside = false,
-            true => {}
-            false if BEGIN.contains(&line) => {
-                inside = true;
-                certificates += 1;
-            }
-            // Words have spaces or are a comment; a line of base64 has none and is long.
-            false => {
-                let comment = line.starts_with('#') || line.len() < 40 || line.contains(' ');
-                if line.starts_with("-----") || line.len() > LONGEST_COMMENT || !comment {
-                    return false;
-                }
-            }
-        }
-    }
-    // A folder of hashes may have empty files.
-    !inside && (certificates > 0 || content.is_empty())
+pub(super) fn empty_folder(place: &Path) -> Result<(), SetupError> {
+    file_system("tmpfs", place, "mode=0755,size=4k")
 }
 
 fn make_place(path: &Path, directory: bool) -> io::Result<()> {
@@ -366,7 +301,7 @@ fn make_place(path: &Path, directory: bool) -> io::Result<()> {
     fs::write(path, "")
 }
 
-fn file_system(kind: &str, place: &Path, options: &str) -> Result<(), SetupError> {
+pub(super) fn file_system(kind: &str, place: &Path, options: &str) -> Result<(), SetupError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     let flags = match kind {
         "proc" => flags | MsFlags::MS_NOEXEC,
@@ -424,49 +359,6 @@ mod tests {
         assert_eq!(read[0], (PathBuf::from("/a"), MsFlags::MS_NODEV));
         let options = MsFlags::MS_RDONLY | MsFlags::MS_NOEXEC;
         assert_eq!(read[1], (PathBuf::from("/with space"), options));
-    }
-
-    #[test]
-    fn of_a_folder_of_certificates_only_certificates_are_shown() {
-        let certificate =
-            "# An authority\n-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
-        let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n";
-        let root = tempfile::tempdir().expect("a temporary directory");
-        let write = |name: &str, content: &[u8]| {
-            let path = root.path().join(name);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
-            fs::write(path, content).expect("a file");
-        };
-        write("ca-certificates.crt", certificate.repeat(3).as_bytes());
-        write("deep/er/authority.pem", certificate.as_bytes());
-        symlink("ca-certificates.crt", root.path().join("link.pem")).expect("a link");
-        let hidden = [
-            ("server.key", key.to_owned().into_bytes()),
-            ("both.pem", format!("{certificate}{key}").into_bytes()),
-            (
-                "deep/er/server.pem",
-                key.replace("PRIVATE", "EC PRIVATE").into_bytes(),
-            ),
-            ("server.der", vec![0x30, 0x82, 0x04, 0xbd, 0x02, 0x01, 0x00]),
-            ("java/cacerts", vec![0xfe, 0xed, 0xfe, 0xed]),
-            ("server.p12", vec![0x30, 0x82, 0x0a, 0x01]),
-            (
-                "bare.b64",
-                "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj".into(),
-            ),
-            ("putty.ppk", "PuTTY-User-Key-File-3: ssh-ed25519\n".into()),
-        ];
-        for (name, content) in &hidden {
-            write(name, content);
-        }
-        let mut expected: Vec<PathBuf> = hidden
-            .iter()
-            .map(|(name, _)| root.path().join(name))
-            .collect();
-        let mut found = other_than_certificates(root.path());
-        expected.sort();
-        found.sort();
-        assert_eq!(found, expected);
     }
 
     #[test]

@@ -105,8 +105,139 @@ fn files_and_processes_of_others_are_not_there() {
             .argument(std::process::id().to_string());
         let outcome = program.run(strict());
         outcome.assert_refused(&FILES);
-        // The first process, the program, and nobody else.
-        assert_eq!(outcome.attempts()["processes"], "2");
+        // The program and nobody else; the first process cannot be seen.
+        assert_eq!(outcome.attempts()["processes"], "1");
+    });
+}
+
+/// Everything by which a program could tell which machine this is, who runs it there and where.
+const NODE_MACHINE: &str = r#"
+const os = require("os");
+for (const name of ["cmdline", "environ", "status", "stat", "comm", "mountinfo", "cgroup", "uid_map"])
+    attempt(`${name} of the first process`, () => fs.readFileSync(`/proc/1/${name}`));
+attempt("the first process", () => { if (!fs.readdirSync("/proc").includes("1")) throw new Error("none"); });
+const filled = (file) => () => { if (fs.readFileSync(file).length === 0) throw new Error("empty"); };
+for (const name of ["cmdline", "version", "keys", "modules", "partitions", "diskstats", "interrupts", "swaps"])
+    attempt(`/proc/${name}`, filled(`/proc/${name}`));
+for (const name of ["kernel/random/boot_id", "kernel/version", "kernel/core_pattern", "vm/swappiness", "fs/file-nr"])
+    attempt(`/proc/sys/${name}`, filled(`/proc/sys/${name}`));
+for (const folder of ["bus", "fs", "irq", "tty", "driver"])
+    attempt(`/proc/${folder}`, () => { if (fs.readdirSync(`/proc/${folder}`).length === 0) throw new Error("empty"); });
+attempt("/sys", () => fs.readdirSync("/sys"));
+report("uid", process.getuid());
+report("gid", process.getgid());
+report("groups", process.getgroups().join());
+report("uid_map", fs.readFileSync("/proc/self/uid_map", "utf8").trim().split(/\s+/).join());
+report("gid_map", fs.readFileSync("/proc/self/gid_map", "utf8").trim().split(/\s+/).join());
+report("cgroup", fs.readFileSync("/proc/self/cgroup", "utf8").trim().split("\n").map((l) => l.split(":")[2]).join());
+report("host", os.hostname());
+report("numbers in mounts", fs.readFileSync("/proc/self/mountinfo", "utf8").split("tmpfs").filter((part) => /[ug]id=/.test(part.split("\n")[0])).length);
+report("domain", fs.readFileSync("/proc/sys/kernel/domainname", "utf8").trim());
+report("interfaces", fs.readFileSync("/proc/net/dev", "utf8").split("\n").slice(2).filter(Boolean).map((l) => l.split(":")[0].trim()).join());
+const owners = ["/", "/usr", "/tmp", "/proc/self", __filename].map((file) => fs.statSync(file).uid);
+report("owners", [...new Set(owners)].sort().join());
+"#;
+
+const PYTHON_MACHINE: &str = r#"
+for name in ["cmdline", "environ", "status", "stat", "comm", "mountinfo", "cgroup", "uid_map"]:
+    attempt(f"{name} of the first process", lambda: read(f"/proc/1/{name}"))
+
+def holds(true):
+    assert true, "none"
+
+attempt("the first process", lambda: holds("1" in os.listdir("/proc")))
+for name in ["cmdline", "version", "keys", "modules", "partitions", "diskstats", "interrupts", "swaps"]:
+    attempt(f"/proc/{name}", lambda: holds(read(f"/proc/{name}")))
+for name in ["kernel/random/boot_id", "kernel/version", "kernel/core_pattern", "vm/swappiness", "fs/file-nr"]:
+    attempt(f"/proc/sys/{name}", lambda: holds(read(f"/proc/sys/{name}")))
+for folder in ["bus", "fs", "irq", "tty", "driver"]:
+    attempt(f"/proc/{folder}", lambda: holds(os.listdir(f"/proc/{folder}")))
+attempt("/sys", lambda: os.listdir("/sys"))
+text = lambda path: open(path).read().strip()
+report("uid", os.getuid())
+report("gid", os.getgid())
+report("groups", ",".join(map(str, os.getgroups())))
+report("uid_map", ",".join(text("/proc/self/uid_map").split()))
+report("gid_map", ",".join(text("/proc/self/gid_map").split()))
+report("cgroup", ",".join(line.split(":")[2] for line in text("/proc/self/cgroup").splitlines()))
+report("host", os.uname().nodename)
+report("numbers in mounts", sum("uid=" in part.split("\n")[0] or "gid=" in part.split("\n")[0] for part in text("/proc/self/mountinfo").split("tmpfs")))
+report("domain", text("/proc/sys/kernel/domainname"))
+report("interfaces", ",".join(line.split(":")[0].strip() for line in text("/proc/net/dev").splitlines()[2:]))
+owners = {os.stat(file).st_uid for file in ["/", "/usr", "/tmp", "/proc/self", __file__]}
+report("owners", ",".join(map(str, sorted(owners))))
+"#;
+
+#[test]
+fn neither_the_machine_nor_its_user_nor_the_helper_can_be_told() {
+    in_each_language("the machine", |language, interpreter| {
+        let program = source(language, NODE_MACHINE, PYTHON_MACHINE);
+        let outcome = Hostile::new(language, interpreter, &program).run(strict());
+        let first = [
+            "cmdline",
+            "environ",
+            "status",
+            "stat",
+            "comm",
+            "mountinfo",
+            "cgroup",
+            "uid_map",
+        ];
+        let first = first.map(|name| format!("{name} of the first process"));
+        let tables = [
+            "the first process",
+            "/proc/cmdline",
+            "/proc/version",
+            "/proc/keys",
+            "/proc/modules",
+            "/proc/partitions",
+            "/proc/diskstats",
+            "/proc/interrupts",
+            "/proc/swaps",
+            "/proc/sys/kernel/random/boot_id",
+            "/proc/sys/kernel/version",
+            "/proc/sys/kernel/core_pattern",
+            "/proc/sys/vm/swappiness",
+            "/proc/sys/fs/file-nr",
+            "/proc/bus",
+            "/proc/fs",
+            "/proc/irq",
+            "/proc/tty",
+            "/proc/driver",
+            "/sys",
+        ];
+        let refused: Vec<&str> = first.iter().map(String::as_str).chain(tables).collect();
+        outcome.assert_refused(&refused);
+        let told = outcome.attempts();
+        for (fact, expected) in [
+            ("uid", "100000"),
+            ("gid", "100000"),
+            ("uid_map", "100000,100000,1"),
+            ("gid_map", "100000,100000,1"),
+            ("host", "sandbox"),
+            ("domain", "(none)"),
+            ("interfaces", "lo"),
+        ] {
+            assert_eq!(told[fact], expected, "{fact}: {outcome:#?}");
+        }
+        // The kernel says whose a file system in memory is, unless it is the superuser's.
+        if nix::unistd::geteuid().is_root() {
+            assert_eq!(told["numbers in mounts"], "0", "{outcome:#?}");
+        }
+        // Of the groups that the engine's user is in, nothing but that they are nobody's.
+        let nobodys = |list: &str| {
+            list.split(',')
+                .all(|one| ["", "65534", "100000"].contains(&one))
+        };
+        assert!(
+            nobodys(told["groups"]) && nobodys(told["owners"]),
+            "{outcome:#?}"
+        );
+        // A group of its own is the root of what it sees.
+        assert!(
+            told["cgroup"].split(',').all(|group| group == "/"),
+            "{outcome:#?}"
+        );
     });
 }
 
