@@ -26,7 +26,7 @@ use crate::call::{Call, RequestContext};
 use crate::checkpoint::Checkpoints;
 use crate::failure::{Failure, Result};
 use crate::live_log::LiveLogs;
-use crate::runs::OrderCheck;
+use crate::run_input::OrderCheck;
 use crate::states::StateSource;
 use crate::system::SystemSource;
 use crate::topic_watchers::TopicWatchers;

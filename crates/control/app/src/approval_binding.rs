@@ -19,7 +19,7 @@ use crate::approval_notices::notify_of_approval;
 use crate::approvals::{move_to, read, written};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
-use crate::runs::takes_much_out;
+use crate::run_signals::takes_much_out;
 
 impl App {
     /// Makes a run that was just queued wait, if its environment needs approval.
