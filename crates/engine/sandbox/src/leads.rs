@@ -48,10 +48,11 @@ pub(crate) fn packages_behind(files: &ProjectFiles, from: &BTreeSet<PathBuf>) ->
     found
 }
 
-/// Whether a project's own link may lead here: to its own files, or to a package in a root. The root of a
-/// workspace is none, because it has everybody's projects in it.
+/// Whether a project's own link may lead here: to its own files, to what is installed in a root, or to a package
+/// there. The root of a workspace is none, because it has everybody's projects in it.
 pub(crate) fn may_be_linked(files: &ProjectFiles, real: &Path) -> bool {
-    if files.is_own(real) {
+    let installed = real.iter().any(|part| part == "node_modules");
+    if files.is_own(real) || installed {
         return true;
     }
     let manifest = files.read_at_most(&real.join("package.json"), LARGEST_MANIFEST);
@@ -301,6 +302,7 @@ mod tests {
             ("share/lib/package.json", r#"{"name": "lib"}"#),
             ("share/data/secret.json", "{}"),
             ("share/odd/package.json", "[]"),
+            ("share/odd/node_modules/@scope/a/i.js", ""),
             ("share/pnpm/package.json", r#"{"name": "x"}"#),
             ("share/pnpm/pnpm-workspace.yaml", ""),
         ]);
@@ -308,6 +310,7 @@ mod tests {
         let files = files.expect("a kernel with openat2");
         let may = |path: &str| may_be_linked(&files, &root.join(path));
         assert!(may("app/node_modules/own") && may("share/lib"));
+        assert!(may("share/odd/node_modules/@scope"));
         for path in [
             "share",
             "share/data",

@@ -131,7 +131,7 @@ report("uid_map", fs.readFileSync("/proc/self/uid_map", "utf8").trim().split(/\s
 report("gid_map", fs.readFileSync("/proc/self/gid_map", "utf8").trim().split(/\s+/).join());
 report("cgroup", fs.readFileSync("/proc/self/cgroup", "utf8").trim().split("\n").map((l) => l.split(":")[2]).join());
 report("host", os.hostname());
-report("numbers in mounts", fs.readFileSync("/proc/self/mountinfo", "utf8").split("tmpfs").filter((part) => /[ug]id=/.test(part.split("\n")[0])).length);
+report("numbers in mounts", fs.readFileSync("/proc/self/mountinfo", "utf8").split("\n").filter((line) => line.includes(" - tmpfs ") && /[ug]id=/.test(line)).length);
 report("domain", fs.readFileSync("/proc/sys/kernel/domainname", "utf8").trim());
 report("interfaces", fs.readFileSync("/proc/net/dev", "utf8").split("\n").slice(2).filter(Boolean).map((l) => l.split(":")[0].trim()).join());
 const owners = ["/", "/usr", "/tmp", "/proc/self", __filename].map((file) => fs.statSync(file).uid);
@@ -161,7 +161,7 @@ report("uid_map", ",".join(text("/proc/self/uid_map").split()))
 report("gid_map", ",".join(text("/proc/self/gid_map").split()))
 report("cgroup", ",".join(line.split(":")[2] for line in text("/proc/self/cgroup").splitlines()))
 report("host", os.uname().nodename)
-report("numbers in mounts", sum("uid=" in part.split("\n")[0] or "gid=" in part.split("\n")[0] for part in text("/proc/self/mountinfo").split("tmpfs")))
+report("numbers in mounts", sum(" - tmpfs " in line and ("uid=" in line or "gid=" in line) for line in text("/proc/self/mountinfo").splitlines()))
 report("domain", text("/proc/sys/kernel/domainname"))
 report("interfaces", ",".join(line.split(":")[0].strip() for line in text("/proc/net/dev").splitlines()[2:]))
 owners = {os.stat(file).st_uid for file in ["/", "/usr", "/tmp", "/proc/self", __file__]}
