@@ -78,6 +78,9 @@ export function approvalTests(scene: Scene, deployment: string): void {
     await page.getByRole("dialog").getByLabel("Comment (optional)").fill("looked at it");
     await page.getByRole("dialog").getByRole("button", { name: "Approve", exact: true }).press("Enter");
     await page.getByText("Approved", { exact: true }).first().waitFor();
+    // What was approved is what happens.
+    await scene.go(`/runs/${run}`);
+    await page.getByText("Succeeded", { exact: true }).first().waitFor({ timeout: RUN_MS });
     await scene.api.call("DELETE", `/approval-policies/${GUARDED}`);
   });
 }
