@@ -264,6 +264,10 @@ describe.skipIf(missing !== null)("the console", () => {
     await dialog.getByText("every change is shown before anything happens there").waitFor();
     await dialog.locator(".skeleton").waitFor({ state: "detached" });
     expect(await violations(page)).toEqual([]);
+    // Somebody has looked, and says so.
+    await dialog.getByLabel("Who looked at what").fill("Ada opened the shop");
+    await dialog.getByRole("button", { name: "It is done: smoke-tests" }).click();
+    await dialog.getByRole("list", { name: "Gate of dev" }).getByText("Ada opened the shop").waitFor();
     await dialog.getByRole("button", { name: "Plan stage…" }).click();
     await page.getByRole("button", { name: "Plan (rehearsal)" }).waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
@@ -454,6 +458,8 @@ describe.skipIf(missing !== null)("the console", () => {
       ["plan-change", changePlan],
       ["approvals", "/approvals?status=all"],
       ["approvals-none", "/approvals?status=expired"],
+      ["units", "/units"],
+      ["units-none", "/infrastructure/stacks?find=nothing-like-this"],
       ["cmdb", "/cmdb"],
       ["cmdb-none", "/cmdb?find=nothing-like-this"],
       ["cmdb-compartments", "/cmdb?tab=compartments"],

@@ -15,8 +15,9 @@ export function itemTests(scene: Scene): void {
     await find.fill("nothing-like-this");
     await page.getByText("No item is like that").waitFor();
     await page.getByRole("button", { name: "Clear the filter" }).click();
+    // The bucket, and the unit that gives its id to others.
     await find.fill(`bucket-1 ${scene.deployment}`);
-    await page.getByText("1 item.", { exact: true }).waitFor();
+    await page.getByText("2 items.", { exact: true }).waitFor();
     await page.getByRole("link", { name: "bucket-1", exact: true }).click();
     await page.getByRole("heading", { name: "bucket-1", exact: true }).waitFor();
     bucket = new URL(page.url()).pathname;
@@ -63,6 +64,19 @@ export function itemTests(scene: Scene): void {
     await page.keyboard.press("Enter");
     await page.waitForURL(/\/cmdb\/resources\//);
     await page.getByRole("heading", { name: /^bucket-1/ }).waitFor();
+  });
+
+  it("lists every unit with how it stands, also at the address that others know", async () => {
+    const { page } = scene;
+    await scene.go("/infrastructure/stacks");
+    await page.getByRole("heading", { name: "Units", exact: true }).waitFor();
+    await page.getByLabel("Filter units").fill(`network ${scene.deployment}`);
+    const row = page.getByRole("table", { name: "Units" }).getByRole("row").filter({ hasText: scene.deployment });
+    await row.getByText("deployed", { exact: true }).waitFor();
+    expect(await row.count()).toBe(1);
+    await row.getByRole("link", { name: "network", exact: true }).click();
+    await page.waitForURL(/\/dev\/units\/network\?.*kind=rehearsal/);
+    await page.getByRole("cell", { name: "vpc-1", exact: true }).waitFor();
   });
 
   it("imports a file whole or not at all, and relates, moves and takes back what people add", async () => {

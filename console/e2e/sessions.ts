@@ -93,7 +93,7 @@ export function sessionTests(scene: Scene): void {
     await second.getByText("Nothing is deployed yet").waitFor();
     expect(await second.content()).not.toContain(scene.deployment);
     await second.getByRole("link", { name: "Runs", exact: true }).click();
-    await second.getByRole("heading", { name: "Runs" }).waitFor();
+    await second.getByRole("heading", { name: "Runs", exact: true }).waitFor();
     expect(second.url()).toContain("t=aurora");
     // The first tab is where it was.
     await page.reload();

@@ -15,7 +15,8 @@ export function toldTests(scene: Scene): void {
     await page.getByRole("button", { name: "Weekly" }).click();
     await page.getByLabel("Day of the week").selectOption("Friday");
     await page.getByLabel("Hour in UTC").selectOption("6");
-    await page.waitForFunction(() => document.querySelector<HTMLSelectElement>('[aria-label="Hour in UTC"]')?.value === "6");
+    // Chosen in quick succession, each goes on from the one before.
+    await page.waitForResponse(async (response) => response.request().method() === "GET" && response.url().endsWith("/preferences") && ((await response.json()) as { digest: { hour: number } }).digest.hour === 6);
     await page.reload();
     await failed().getByRole("button", { name: "Digest", pressed: true }).waitFor();
     expect(await page.getByLabel("Day of the week").inputValue()).toBe("5");

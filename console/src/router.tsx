@@ -86,6 +86,8 @@ const routes = [
   page("/templates", lazyRouteComponent(() => import("./pages/library/LibraryPages"), "TemplatesPage")),
   page("/components", lazyRouteComponent(() => import("./pages/library/LibraryPages"), "ComponentsPage")),
   page("/infrastructure/templates", lazyRouteComponent(() => import("./pages/library/LibraryPages"), "ComponentsPage")),
+  page("/units", lazyRouteComponent(() => import("./pages/units/UnitsPage"), "UnitsPage")),
+  page("/infrastructure/stacks", lazyRouteComponent(() => import("./pages/units/UnitsPage"), "UnitsPage")),
   page("/tenants", lazyRouteComponent(access, "TenantsPage")),
   page("/tenants/$tenant", lazyRouteComponent(access, "TenantPage")),
   page("/users", lazyRouteComponent(access, "UsersPage")),

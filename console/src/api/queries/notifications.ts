@@ -63,12 +63,23 @@ export const preferencesQuery = queryOptions({
   queryFn: ({ signal }) => call("GET /api/v1/notifications/preferences", { signal }),
 });
 
-/** What the server answers is what holds from then on. */
+/** What was chosen, as the page shows it until the server has answered. */
+export function chosen(before: Preferences, { set = [], digest }: Schema<"SetPreferences">): Preferences {
+  const kinds = before.kinds.map((one) => set.filter((choice) => choice.kind === one.kind).reduce((kept, choice) => ({ ...kept, [choice.channel]: choice.mode }), one));
+  return { ...before, kinds, digest: digest ?? before.digest };
+}
+
+/** One after the other: what is chosen quickly goes on from what was chosen before it. */
 export function useSetPreferences() {
   const client = useQueryClient();
   return useMutation({
+    mutationKey: PREFERENCES,
+    scope: { id: PREFERENCES.join() },
     mutationFn: (body: Schema<"SetPreferences">) => call("PATCH /api/v1/notifications/preferences", { body }),
-    onSuccess: (preferences) => client.setQueryData(PREFERENCES, preferences),
+    onMutate: (body) => {
+      client.setQueryData<Preferences>(PREFERENCES, (before) => (before ? chosen(before, body) : before));
+    },
+    onSettled: () => (client.isMutating({ mutationKey: PREFERENCES }) === 1 ? client.invalidateQueries({ queryKey: PREFERENCES }) : undefined),
   });
 }
 

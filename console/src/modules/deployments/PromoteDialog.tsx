@@ -53,8 +53,8 @@ export function PromoteDialog({ deployment, from, to, rehearsal, tenant, onPlan,
                 <span className="check-name b">{item.item.replaceAll("-", " ")}</span>
                 <span className="grow sec">{item.note}</span>
                 {item.done ? null : (
-                  <Button size="sm" busy={sign.isPending} off={may("deployment:environment:manage")} aria-label={`Say that ${item.item} is done`} onClick={() => sign.mutate({ item: item.item, note })}>
-                    It is done
+                  <Button size="sm" busy={sign.isPending} off={may("deployment:environment:manage")} onClick={() => sign.mutate({ item: item.item, note })}>
+                    It is done<span className="hidden-text">: {item.item}</span>
                   </Button>
                 )}
               </li>

@@ -2,6 +2,7 @@
 import {
   Activity,
   Bell,
+  Box,
   Boxes,
   Building2,
   Cloud,
@@ -38,6 +39,7 @@ export const DESTINATIONS: Destination[] = [
   { to: "/deployments", label: "Deployments", icon: Layers, group: "Run", needs: "deployment:definition:read", key: "d" },
   { to: "/runs", label: "Runs", icon: Activity, group: "Run", needs: "deployment:definition:read", key: "r" },
   { to: "/approvals", label: "Approvals", icon: UserCheck, group: "Run", needs: "approval:request:read", key: "p" },
+  { to: "/units", label: "Units", icon: Box, group: "Run", needs: "cmdb:read", key: "n" },
   { to: "/templates", label: "Templates", icon: LayoutTemplate, group: "Build", needs: "template:definition:read" },
   { to: "/components", label: "Components", icon: Boxes, group: "Build", needs: "component:definition:read", key: "c" },
   { to: "/cmdb", label: "CMDB", icon: Network, group: "Place", needs: "cmdb:read", key: "m" },
