@@ -10,7 +10,7 @@ export const ME = {
   user: { id: "00000000-0000-0000-0000-000000000002", email: "ada@example.org", display_name: "Ada Lindqvist" },
   tenant: TENANT,
   roles: ["owner"],
-  permissions: ["deployment:definition:read", "deployment:log:read", "deployment:state:read", "deployment:definition:create", "stack:instance:deploy", "workflow:run:signal", "component:preview", "tenant:definition:read", "users:read", "audit:log:read"],
+  permissions: ["deployment:definition:read", "deployment:log:read", "deployment:state:read", "deployment:definition:create", "stack:instance:deploy", "workflow:run:signal", "component:preview", "tenant:definition:read", "users:read", "audit:log:read", "cmdb:read", "cmdb:write", "cmdb:item:import", "approval:request:read", "notification:channel:manage"],
 };
 export const TENANTS = { items: [TENANT] };
 

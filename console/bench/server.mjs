@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import { extname, join } from "node:path";
 
 import * as content from "./content.mjs";
+import { answer } from "./pages.mjs";
 
 const TYPES = { ".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml", ".woff2": "font/woff2", ".json": "application/json" };
 const RUN = /^\/api\/v1\/runs\/run-(\d+)-(\d+)(\/.*)?$/;
@@ -45,8 +46,8 @@ export class BenchServer {
   }
 
   #answer(request, response) {
-    const { pathname } = new URL(request.url, "http://x");
-    if (pathname.startsWith("/api/") || pathname === "/health") return this.#api(pathname, response);
+    const { pathname, searchParams } = new URL(request.url, "http://x");
+    if (pathname.startsWith("/api/") || pathname === "/health") return this.#api(pathname, searchParams, response);
     let file = join(this.#plain, pathname);
     if (pathname === "/" || !existsSync(file) || !statSync(file).isFile()) file = join(this.#plain, "index.html");
     const type = TYPES[extname(file)] ?? "application/octet-stream";
@@ -59,12 +60,14 @@ export class BenchServer {
     this.sent.push({ path: pathname, kind: extname(file).slice(1), bytes: body.length });
   }
 
-  #api(path, response) {
+  #api(path, search, response) {
     const json = (value) => {
       const body = JSON.stringify(value);
       response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) });
       response.end(body);
     };
+    const made = answer(path, search);
+    if (made) return json(made);
     const found = RUN.exec(path);
     if (found) {
       const [, units, resources, rest = ""] = found;

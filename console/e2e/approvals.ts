@@ -11,7 +11,7 @@ const GUARDED = "dev";
 export function approvalTests(scene: Scene, deployment: string): void {
   let asking: Api;
   let plan = "";
-  const ask = (who: Api) => who.start("deploy", deployment, { environment: GUARDED, stacks: ["dns"], plan });
+  const ask = (who: Api) => who.start("deploy", deployment, { environment: GUARDED, plan });
 
   it("tells whoever may decide, on every page, and a denial ends the run before it began", async () => {
     const { page } = scene;
@@ -19,7 +19,7 @@ export function approvalTests(scene: Scene, deployment: string): void {
     await scene.api.guard(GUARDED);
     asking = await scene.api.as(await scene.api.person("developer", "asker"));
     // What is approved is a plan.
-    plan = await asking.start("preview", deployment, { environment: GUARDED, stacks: ["dns"] });
+    plan = await asking.start("preview", deployment, { environment: GUARDED });
     await scene.go(`/plans/${plan}`);
     await page.getByText("Ready to decide").waitFor({ timeout: RUN_MS });
     await scene.go("/audit");
@@ -78,6 +78,9 @@ export function approvalTests(scene: Scene, deployment: string): void {
     await page.getByRole("dialog").getByLabel("Comment (optional)").fill("looked at it");
     await page.getByRole("dialog").getByRole("button", { name: "Approve", exact: true }).press("Enter");
     await page.getByText("Approved", { exact: true }).first().waitFor();
+    // What was approved is what happens.
+    await scene.go(`/runs/${run}`);
+    await page.getByText("Succeeded", { exact: true }).first().waitFor({ timeout: RUN_MS });
     await scene.api.call("DELETE", `/approval-policies/${GUARDED}`);
   });
 }

@@ -90,9 +90,10 @@ export function sessionTests(scene: Scene): void {
     await second.goto(`${scene.site.front}/deployments?t=aurora`);
     await second.getByRole("heading", { name: "Deployments", exact: true }).waitFor();
     await second.locator(".skeleton").first().waitFor({ state: "detached" });
+    await second.getByText("Nothing is deployed yet").waitFor();
     expect(await second.content()).not.toContain(scene.deployment);
     await second.getByRole("link", { name: "Runs", exact: true }).click();
-    await second.getByRole("heading", { name: "Runs" }).waitFor();
+    await second.getByRole("heading", { name: "Runs", exact: true }).waitFor();
     expect(second.url()).toContain("t=aurora");
     // The first tab is where it was.
     await page.reload();

@@ -23,6 +23,15 @@ const PAGES: [string, string, string][] = [
   ["runs", "/runs", ".trow"],
   ["run-32", "/runs/run-32-960", ".nd"],
   ["run-64", "/runs/run-64-3012", ".dot-node"],
+  ["run-failed", "/runs/failed-8", ".cause"],
+  ["plan", "/plans/plan-8?unit=database", ".unit-diff .prop"],
+  ["units", "/units", ".trow"],
+  ["cmdb", "/cmdb", ".trow"],
+  ["item", "/cmdb/resources/i1?tab=relationships", ".nd.item"],
+  ["notifications", "/settings/notifications", ".trow"],
+  ["webhooks", "/settings/notifications?tab=webhooks", ".trow"],
+  ["not-there", "/deployments?t=nowhere", ".state"],
+  ["login", "/login", "h1"],
 ];
 
 const built = existsSync(join(REPO, "target/console/index.html"));

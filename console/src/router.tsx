@@ -81,9 +81,13 @@ const routes = [
   page("/plans/$run", lazyRouteComponent(() => import("./pages/plan/PlanPage"), "PlanPage")),
   page("/approvals", lazyRouteComponent(() => import("./pages/approvals/ApprovalsPage"), "ApprovalsPage")),
   page("/approvals/$approval", lazyRouteComponent(() => import("./pages/approvals/ApprovalPage"), "ApprovalPage")),
+  page("/cmdb", lazyRouteComponent(() => import("./pages/cmdb/CmdbPage"), "CmdbPage")),
+  page("/cmdb/resources/$item", lazyRouteComponent(() => import("./pages/cmdb/ItemPage"), "ItemPage")),
   page("/templates", lazyRouteComponent(() => import("./pages/library/LibraryPages"), "TemplatesPage")),
   page("/components", lazyRouteComponent(() => import("./pages/library/LibraryPages"), "ComponentsPage")),
   page("/infrastructure/templates", lazyRouteComponent(() => import("./pages/library/LibraryPages"), "ComponentsPage")),
+  page("/units", lazyRouteComponent(() => import("./pages/units/UnitsPage"), "UnitsPage")),
+  page("/infrastructure/stacks", lazyRouteComponent(() => import("./pages/units/UnitsPage"), "UnitsPage")),
   page("/tenants", lazyRouteComponent(access, "TenantsPage")),
   page("/tenants/$tenant", lazyRouteComponent(access, "TenantPage")),
   page("/users", lazyRouteComponent(access, "UsersPage")),
@@ -94,6 +98,7 @@ const routes = [
   page("/cloud-accounts", lazyRouteComponent(access, "CloudAccountsPage")),
   page("/audit", lazyRouteComponent(access, "AuditPage")),
   page("/settings/profile", lazyRouteComponent(() => import("./pages/settings/ProfilePage"), "ProfilePage")),
+  page("/settings/notifications", lazyRouteComponent(() => import("./pages/settings/NotificationsPage"), "NotificationsPage")),
   page("/settings/system", lazyRouteComponent(() => import("./pages/settings/SystemPage"), "SystemPage")),
 ];
 

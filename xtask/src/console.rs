@@ -136,10 +136,13 @@ pub(crate) fn browser(
 pub(crate) fn bench(repo: &Repo, write: bool) -> Result<()> {
     install(repo)?;
     build(repo)?;
+    let tools = setup::install(repo, SetupScope::Integration)?;
     let mut node = Command::new("node");
-    node.arg("bench/measure.mjs").current_dir(repo.join(FOLDER));
+    node.arg("bench/measure.mjs")
+        .current_dir(repo.join(FOLDER))
+        .envs(env::variables(&tools));
     if write {
-        node.arg("--write").arg(repo.join("docs/bench/console.md"));
+        node.arg("--write").arg(repo.join("docs/bench"));
     }
     process::run_foreground(&mut node).context("a budget of the console is not kept, see above")
 }

@@ -39,6 +39,7 @@ pub(crate) fn variables(tools: &InstalledTools) -> Vec<(&'static str, OsString)>
         ("NIMBUS_TEST_VALKEY", &tools.valkey),
         ("NIMBUS_TEST_SOCKET_IO", &tools.socket_io),
         ("NIMBUS_TEST_TEMPORAL", &tools.temporal),
+        ("NIMBUS_TEST_CHROMIUM", &tools.chromium),
     ]
     .into_iter()
     .filter_map(|(name, tool)| Some((name, tool.path()?.clone().into_os_string())))
@@ -71,6 +72,7 @@ mod tests {
             valkey: missing(),
             socket_io: missing(),
             temporal: missing(),
+            chromium: missing(),
         };
         assert_eq!(
             variables(&tools),

@@ -9,7 +9,7 @@ import { Shell } from "../modules/shell/Shell";
 export function SignedIn() {
   return (
     <PlaceProvider>
-      {(place, error) =>
+      {(place, error, lost) =>
         place ? (
           <FrameProvider>
             <Shell />
@@ -18,6 +18,17 @@ export function SignedIn() {
           <main className="page">
             {error ? (
               <Failed what="The console cannot start" error={error} onRetry={() => location.reload()} />
+            ) : lost ? (
+              <Empty
+                title="There is no such tenant"
+                action={
+                  <Link to="/" search={{ t: undefined } as never} className="btn">
+                    To your own
+                  </Link>
+                }
+              >
+                The address names a tenant that does not exist, or that you may not see.
+              </Empty>
             ) : (
               <Skeleton />
             )}

@@ -64,7 +64,7 @@ enum Bench {
     Units(units::UnitsBenchOptions),
     /// The budgets of the web console, in a real Chromium.
     Console {
-        /// Keep the figures in docs/bench/console.md; otherwise they are only shown.
+        /// Keep the figures in docs/bench (`console.md`, `console.json`); otherwise they are only shown.
         #[arg(long)]
         write: bool,
     },

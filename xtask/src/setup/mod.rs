@@ -4,6 +4,7 @@
 //! touched. Node and npm must be there. Python and Go are used when they are there; what is missing
 //! is said with the way to get it, and the tests that need it report themselves as skipped.
 
+mod chromium;
 mod go;
 pub(crate) mod library;
 mod node;
@@ -88,6 +89,8 @@ pub(crate) struct InstalledTools {
     pub(crate) socket_io: InstalledTool,
     /// Temporal's command line, which has its development server.
     pub(crate) temporal: InstalledTool,
+    /// The browser in which the console is tested.
+    pub(crate) chromium: InstalledTool,
 }
 
 pub(crate) fn run(repo: &Repo, options: &SetupOptions) -> Result<()> {
@@ -137,6 +140,7 @@ pub(crate) fn install(repo: &Repo, scope: SetupScope) -> Result<InstalledTools> 
         "Temporal server",
         Ok(python::install_temporal(repo, &cache)),
     )?;
+    let chromium = report("Chromium", chromium::install(repo, &cache))?;
     Ok(InstalledTools {
         node_sdk,
         python,
@@ -147,6 +151,7 @@ pub(crate) fn install(repo: &Repo, scope: SetupScope) -> Result<InstalledTools> 
         valkey,
         socket_io,
         temporal,
+        chromium,
         ..find(repo)?
     })
 }
@@ -194,6 +199,7 @@ pub(crate) fn find(repo: &Repo) -> Result<InstalledTools> {
         valkey: valkey::find(&cache),
         socket_io: socket_io::find(repo, &cache)?,
         temporal: python::find_temporal(repo, &cache)?,
+        chromium: chromium::find(repo, &cache)?,
     })
 }
 

@@ -343,14 +343,21 @@ export interface Totals {
 export function totalsOf(model: RunModel): Totals {
   const totals: Totals = { units: model.units.size, ended: 0, done: 0, total: 0, failed: 0, byOp: {} };
   for (const unit of model.units.values()) {
-    if (ENDED.has(unit.status)) totals.ended += 1;
-    totals.done += unit.resources.done + unit.resources.planned;
-    totals.total += unit.resources.total;
+    // A unit that the run never came to is over and not done.
+    if (isOver(unit) && unit.status !== "not_started") totals.ended += 1;
     totals.failed += unit.resources.failed;
-    const ended = unit.changes && Object.keys(unit.changes).length > 0 ? unit.changes : unit.resources.by_op;
-    for (const [op, count] of Object.entries(ended)) totals.byOp[op] = (totals.byOp[op] ?? 0) + count;
+    // What a unit says at its end leaves out what the engine only keeps for itself, such as the stack.
+    const said = unit.changes && Object.keys(unit.changes).length > 0 ? unit.changes : null;
+    const applied = said ? changed(said) : unit.resources.done + unit.resources.planned;
+    totals.done += applied;
+    totals.total += said ? applied : unit.resources.total;
+    for (const [op, count] of Object.entries(said ?? unit.resources.by_op)) totals.byOp[op] = (totals.byOp[op] ?? 0) + count;
   }
   return totals;
+}
+
+function changed(counts: Record<string, number>): number {
+  return Object.entries(counts).reduce((sum, [op, count]) => (op === "same" || op === "read" ? sum : sum + count), 0);
 }
 
 export function isOver(unit: UnitSnapshot): boolean {

@@ -47,6 +47,36 @@ export function environmentsQuery(tenant: Tenant, deployment: string) {
   });
 }
 
+/** Where the units of every environment stand, real or rehearsed. */
+export function standingQuery(tenant: Tenant, deployment: string, rehearsal: boolean) {
+  return queryOptions({
+    queryKey: ["standing", tenant ?? "", deployment, rehearsal],
+    queryFn: async ({ signal }) => {
+      const options = { path: { deployment }, query: { tenant, rehearsal }, signal };
+      return (await call("GET /api/v1/deployments/{deployment}/status", options)).items;
+    },
+    refetchInterval: 5_000,
+  });
+}
+
+/** What has to be true of each environment before the next one follows. */
+export function gatesQuery(tenant: Tenant, deployment: string, rehearsal: boolean) {
+  return queryOptions({
+    queryKey: ["gates", tenant ?? "", deployment, rehearsal],
+    queryFn: ({ signal }) => call("GET /api/v1/deployments/{deployment}/gates", { path: { deployment }, query: { tenant, rehearsal }, signal }),
+  });
+}
+
+/** Somebody says that an item of a gate is done. */
+export function useSignGate(tenant: Tenant, deployment: string, environment: string, rehearsal: boolean) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ item, note }: { item: string; note: string }) =>
+      call("PUT /api/v1/deployments/{deployment}/environments/{environment}/gate/{item}", { path: { deployment, environment, item }, query: { tenant }, body: { note, rehearsal } }),
+    onSettled: () => client.invalidateQueries({ queryKey: ["gates"] }),
+  });
+}
+
 export function manifestQuery(tenant: Tenant, deployment: string) {
   return queryOptions({
     queryKey: ["manifest", tenant ?? "", deployment],

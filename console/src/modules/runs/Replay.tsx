@@ -68,6 +68,9 @@ export function Replay({ store, events, whole, onClose }: Props) {
     [store, events, whole, first, last],
   );
 
+  // It begins at the beginning, also for whoever holds it before it has moved.
+  useEffect(() => show(clock.current), [show]);
+
   useEffect(() => {
     if (!playing) return;
     const timer = setInterval(() => {

@@ -19,6 +19,8 @@ const CARDS = 40;
 const DOTS = 300;
 const PADDING = 18;
 const SHORTEST = 130;
+/** Room for the words below the graph. */
+const LEGEND = 16;
 const TALLEST = 280;
 
 interface Props {
@@ -70,18 +72,18 @@ export function RunGraph({ store, selected, onSelect }: Props) {
     );
   }
   const dots = units.length > CARDS;
-  const fit = Math.min(1, (room.width - PADDING * 2) / Math.max(1, layout.width), (room.height - PADDING * 2) / Math.max(1, layout.height));
+  const fit = Math.min(1, (room.width - PADDING * 2) / Math.max(1, layout.width), (room.height - LEGEND - PADDING * 2) / Math.max(1, layout.height));
   const scale = Math.max(dots ? 0.2 : 0.55, fit) * zoom;
   const size = { width: layout.width * scale, height: layout.height * scale };
   const left = Math.max(PADDING, (room.width - size.width) / 2);
-  const top = Math.max(PADDING, (room.height - size.height) / 2);
+  const top = Math.max(PADDING, (room.height - LEGEND - size.height) / 2);
   return (
-    <section className="dag" aria-label="Dependency graph" style={{ height: Math.min(TALLEST, Math.max(SHORTEST, layout.height + PADDING * 2)) }}>
+    <section className="dag" aria-label="Dependency graph" style={{ height: Math.min(TALLEST, Math.max(SHORTEST, layout.height + LEGEND + PADDING * 2)) }}>
       <a href="#timeline" className="btn sm skip-graph">
         To the table with the same units
       </a>
       <div className="dag-scroll" ref={box} tabIndex={0} role="group" aria-label="Graph, scrolls">
-        <div style={{ width: left * 2 + size.width, height: top * 2 + size.height, position: "relative" }}>
+        <div style={{ width: left * 2 + size.width, height: top * 2 + size.height + LEGEND, position: "relative" }}>
           <div className="dag-canvas" style={{ left, top, width: layout.width, height: layout.height, transform: `scale(${scale})` }}>
             <svg className="e" width={layout.width} height={layout.height} aria-hidden>
               {layout.edges.map((edge) => (

@@ -108,7 +108,7 @@ export function RunHeader({ store, tenant, selected, onSelect, onReplay }: Props
 function Strip({ store, selected, onSelect }: { store: RunStore; selected: string | undefined; onSelect: (unit: string) => void }) {
   const units = useUnits(store);
   const run = store.model.run;
-  const ended = units.filter((unit) => !["waiting", "running", "rolling_back"].includes(unit.status)).length;
+  const ended = units.filter((unit) => !["waiting", "running", "rolling_back", "not_started"].includes(unit.status)).length;
   return (
     <div className="sg grow">
       <div className="l">

@@ -243,7 +243,7 @@ interface GroupProps {
 function GroupRow({ layer, units, scale, now, style }: GroupProps) {
   const begun = units.flatMap((unit) => unit.phases.map((phase) => Date.parse(phase.from)));
   const ended = units.flatMap((unit) => unit.phases.map((phase) => (phase.to ? Date.parse(phase.to) : now)));
-  const done = units.filter(isOver).length;
+  const done = units.filter((unit) => isOver(unit) && unit.status !== "not_started").length;
   const same = units.every((unit) => unit.status === "skipped");
   const [from, to] = [Math.min(...begun), Math.max(...ended)];
   return (

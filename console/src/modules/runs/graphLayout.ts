@@ -6,6 +6,8 @@
 export interface GraphInput {
   layers: string[][];
   needs: (unit: string) => string[];
+  /** The edges to draw, each to a later layer; without them those of `needs` that no other path says. */
+  edges?: [string, string][];
 }
 
 export interface PlacedNode {
@@ -62,8 +64,7 @@ export function reduced(layers: string[][], needs: (unit: string) => string[]): 
   return kept;
 }
 
-export function layoutGraph({ layers, needs }: GraphInput): GraphLayout {
-  const edges = reduced(layers, needs);
+export function layoutGraph({ layers, needs, edges = reduced(layers, needs) }: GraphInput): GraphLayout {
   const layerOf = new Map(layers.flatMap((layer, index) => layer.map((name) => [name, index] as const)));
   const columns: Slot[][] = layers.map((layer) => layer.map((name) => ({ id: name, unit: name, height: NODE.height, y: 0 })));
   const neighbours = new Map<string, { left: string[]; right: string[] }>();

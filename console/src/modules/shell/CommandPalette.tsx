@@ -1,20 +1,22 @@
 /**
- * One field for everything: pages, deployments, runs, people, tenants, commands, and things that were pasted. A first
+ * One field for everything: pages, deployments, runs, people, tenants, configuration items, commands, and things that were pasted. A first
  * letter narrows down: `>` commands, `@` people and tenants, `#` runs and deployments, `/` pages, `?` help. What
  * somebody may not do is listed with the reason.
  */
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { KeyboardEvent } from "react";
 
 import { usersQuery } from "../../api/queries/access";
+import { hitsQuery } from "../../api/queries/cmdb";
+import type { Hit } from "../../api/queries/cmdb";
 import { deploymentsQuery } from "../../api/queries/deployments";
 import { runsQuery } from "../../api/queries/runs";
 import { StatusShape } from "../../components/StatusShape";
 import type { Shape } from "../../components/StatusShape";
 import { actionWord, runLook } from "../runs/looks";
 import { useMay, usePlace } from "./context";
-import { narrow, pasted, recentIds, remember } from "./find";
+import { narrow, pasted, recentIds, remember, wordsOf } from "./find";
 import type { Findable } from "./find";
 import { permitted } from "./navigation";
 import { pathOf } from "./TenantSwitcher";
@@ -51,6 +53,9 @@ export function CommandPalette({ onClose, go, commands, help }: Props) {
   const deployments = useQuery({ ...deploymentsQuery(named), enabled: may("deployment:definition:read") === null }).data;
   const runs = useQuery({ ...runsQuery(named), enabled: may("deployment:definition:read") === null }).data;
   const users = useQuery({ ...usersQuery(here.id), enabled: may("users:read") === null }).data;
+  // Items are found by the server: there are more of them than a page holds.
+  const words = useDeferredValue(wordsOf(text));
+  const hits = useQuery({ ...hitsQuery(named, words), enabled: words.length >= 2 && may("cmdb:read") === null }).data;
 
   useEffect(() => {
     const element = dialog.current;
@@ -90,11 +95,11 @@ export function CommandPalette({ onClose, go, commands, help }: Props) {
 
   const matching = useMemo(() => {
     const direct = opened(text, go);
-    if (direct) return [direct, ...narrow(all, text)];
-    if (text !== "") return narrow(all, text);
+    const items = wordsOf(text).length >= 2 ? (hits ?? []).map((hit) => foundOf(hit, go)) : [];
+    if (text !== "") return [...(direct ? [direct] : []), ...narrow(all, text).slice(0, MOST - items.length), ...items];
     const last = recent.map((id) => all.find((one) => one.id === id)).filter((one) => one !== undefined);
     return [...last.map((one) => ({ ...one, group: "Recent" })), ...narrow(all.filter((one) => !recent.includes(one.id)), "")];
-  }, [all, text, recent, go]);
+  }, [all, text, recent, go, hits]);
   const shown = matching.slice(0, MOST);
   const choose = (found: Found | undefined) => {
     if (!found || found.off) return;
@@ -167,6 +172,20 @@ export function CommandPalette({ onClose, go, commands, help }: Props) {
       </div>
     </dialog>
   );
+}
+
+/** Something of the CMDB, as something that can be opened. */
+function foundOf(hit: Hit, go: Props["go"]): Found {
+  switch (hit.type) {
+    case "compartment":
+      return { id: `compartment ${hit.id}`, group: "Compartments", label: hit.name, about: "compartment", act: () => go("/cmdb", { compartment: hit.id }) };
+    case "class":
+      return { id: `class ${hit.id}`, group: "Classes", label: hit.name, about: "class of items", act: () => go("/cmdb", { class: hit.name }) };
+    default: {
+      const about = [hit.class, hit.deployment && `${hit.deployment} ${hit.environment ?? ""}`].filter(Boolean).join(", ");
+      return { id: `item ${hit.id}`, group: "Items", label: hit.name, about, act: () => go(`/cmdb/resources/${hit.id}`) };
+    }
+  }
 }
 
 /** What was pasted, as something that can be opened. */

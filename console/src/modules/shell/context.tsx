@@ -37,20 +37,28 @@ export function labelOf(tenant: Tenant): string {
   return tenant.name || tenant.slug || "Operator";
 }
 
+/** The tenant that an address names, among those that one sees: one's own where it names none, nothing where it is not there. */
+export function tenantOf(wanted: string | undefined, own: Tenant, all: Tenant[]): Tenant | null {
+  if (!wanted) return own;
+  return [own, ...all].find((one) => one.id === wanted || one.slug === wanted) ?? null;
+}
+
 interface Props {
-  children: (place: Place | null, error: Error | null) => ReactNode;
+  /** `lost` where the address names a tenant that is not there, or that one may not see. */
+  children: (place: Place | null, error: Error | null, lost: boolean) => ReactNode;
 }
 
 export function PlaceProvider({ children }: Props) {
   const me = useQuery(meQuery);
   const tenants = useQuery(tenantsQuery);
   const search = useSearch({ strict: false }) as { t?: string };
+  // While it is not known which tenant is meant nothing is asked for: an address never shows another tenant's things.
+  const known = useMemo(() => tenants.data ?? (tenants.isError ? [] : null), [tenants.data, tenants.isError]);
+  const tenant = useMemo(() => (me.data ? tenantOf(search.t, me.data.tenant, known ?? []) : null), [me.data, known, search.t]);
   const place = useMemo<Place | null>(() => {
-    if (!me.data) return null;
-    const all = tenants.data ?? [me.data.tenant];
-    const found = search.t ? all.find((one) => one.slug === search.t || one.id === search.t) : undefined;
-    const tenant = found ?? me.data.tenant;
-    return { me: me.data, tenant, tenants: all, named: tenant.id === me.data.tenant.id ? undefined : tenant.id };
-  }, [me.data, tenants.data, search.t]);
-  return <PlaceContext.Provider value={place}>{children(place, me.error)}</PlaceContext.Provider>;
+    if (!me.data || !tenant) return null;
+    return { me: me.data, tenant, tenants: known ?? [me.data.tenant], named: tenant.id === me.data.tenant.id ? undefined : tenant.id };
+  }, [me.data, known, tenant]);
+  const lost = Boolean(me.data && known && !tenant);
+  return <PlaceContext.Provider value={place}>{children(place, me.error, lost)}</PlaceContext.Provider>;
 }

@@ -29,6 +29,11 @@ export function narrow<Found extends Findable>(all: Found[], text: string): Foun
   return found.map((one, index) => ({ one, index })).sort((a, b) => begins(a.one) - begins(b.one) || a.index - b.index).map(({ one }) => one);
 }
 
+/** What the server is asked for: plain words, and nothing while a first letter narrows down to what is known here. */
+export function wordsOf(text: string): string {
+  return PREFIXES[text[0] ?? ""] ? "" : text.trim();
+}
+
 export type Pasted =
   | { kind: "run"; id: string }
   | { kind: "trace"; id: string }

@@ -1,6 +1,8 @@
 /** The pages that exist, who may use them, and how to get there. */
 import {
   Activity,
+  Bell,
+  Box,
   Boxes,
   Building2,
   Cloud,
@@ -9,6 +11,7 @@ import {
   KeyRound,
   Layers,
   LayoutTemplate,
+  Network,
   Server,
   ShieldCheck,
   UserCheck,
@@ -36,8 +39,10 @@ export const DESTINATIONS: Destination[] = [
   { to: "/deployments", label: "Deployments", icon: Layers, group: "Run", needs: "deployment:definition:read", key: "d" },
   { to: "/runs", label: "Runs", icon: Activity, group: "Run", needs: "deployment:definition:read", key: "r" },
   { to: "/approvals", label: "Approvals", icon: UserCheck, group: "Run", needs: "approval:request:read", key: "p" },
+  { to: "/units", label: "Units", icon: Box, group: "Run", needs: "cmdb:read", key: "n" },
   { to: "/templates", label: "Templates", icon: LayoutTemplate, group: "Build", needs: "template:definition:read" },
   { to: "/components", label: "Components", icon: Boxes, group: "Build", needs: "component:definition:read", key: "c" },
+  { to: "/cmdb", label: "CMDB", icon: Network, group: "Place", needs: "cmdb:read", key: "m" },
   { to: "/tenants", label: "Tenants", icon: Building2, group: "Govern", needs: "tenant:definition:read", key: "t" },
   { to: "/users", label: "Users", icon: Users, group: "Govern", needs: "users:read", key: "u" },
   { to: "/groups", label: "Groups", icon: UsersRound, group: "Govern", needs: "users:read" },
@@ -46,6 +51,7 @@ export const DESTINATIONS: Destination[] = [
   { to: "/cloud-accounts", label: "Cloud accounts", icon: Cloud, group: "Govern", needs: "cloud:account:read" },
   { to: "/audit", label: "Audit", icon: FileClock, group: "Govern", needs: "audit:log:read", key: "a" },
   { to: "/settings/profile", label: "Profile", icon: UserRound, group: "Settings" },
+  { to: "/settings/notifications", label: "Notifications", icon: Bell, group: "Settings" },
   { to: "/settings/system", label: "System", icon: Server, group: "Settings", needs: "system:setting:read" },
 ];
 

@@ -17,6 +17,7 @@ import { Empty, Failed, Skeleton } from "../../components/PageState";
 import { StatusPill } from "../../components/StatusShape";
 import { Time } from "../../components/Time";
 import { useSay } from "../../components/Toasts";
+import { PromoteDialog } from "../../modules/deployments/PromoteDialog";
 import { StartRunDialog } from "../../modules/deployments/StartRun";
 import { actionWord, runLook } from "../../modules/runs/looks";
 import { Rehearsal, RunTable, runAddress } from "../../modules/runs/RunTable";
@@ -115,20 +116,37 @@ export function useActOff(environment: Environment | undefined): (act: StartAct)
 
 function Environments({ deployment, environments }: { deployment: string; environments: Environment[] }) {
   const [asked, setAsked] = useState<{ act: StartAct; environment: string } | null>(null);
+  const [promoting, setPromoting] = useState<{ from: Environment; to: Environment } | null>(null);
   const { named } = usePlace();
   return (
     <>
       <div className="cards">
-        {environments.map((environment) => (
+        {environments.map((environment, index) => (
           <EnvironmentCard
             key={environment.name}
             deployment={deployment}
             environment={environment}
+            next={environments[index + 1]}
+            onPromote={(to) => setPromoting({ from: environment, to })}
             onAsk={(act) => setAsked({ act, environment: environment.name })}
           />
         ))}
       </div>
       {asked ? <StartRunDialog {...asked} deployment={deployment} tenant={named} onClose={() => setAsked(null)} /> : null}
+      {promoting ? (
+        <PromoteDialog
+          deployment={deployment}
+          from={promoting.from.name}
+          to={promoting.to.name}
+          rehearsal={promoting.from.last_run?.rehearsal ?? false}
+          tenant={named}
+          onClose={() => setPromoting(null)}
+          onPlan={() => {
+            setAsked({ act: "preview", environment: promoting.to.name });
+            setPromoting(null);
+          }}
+        />
+      ) : null}
     </>
   );
 }
@@ -136,10 +154,19 @@ function Environments({ deployment, environments }: { deployment: string; enviro
 interface CardProps {
   deployment: string;
   environment: Environment;
+  /** The one that follows it. */
+  next: Environment | undefined;
   onAsk: (act: StartAct) => void;
+  onPromote: (to: Environment) => void;
 }
 
-function EnvironmentCard({ deployment, environment, onAsk }: CardProps) {
+/** Why what is in an environment cannot go on to the next one. */
+export function promoteOff(environment: Environment, next: Environment): string | null {
+  if (!environment.last_run || environment.last_run.result !== "succeeded") return `${environment.name} has no run that succeeded last.`;
+  return next.enabled ? null : `Enable ${next.name} first.`;
+}
+
+function EnvironmentCard({ deployment, environment, next, onAsk, onPromote }: CardProps) {
   const off = useActOff(environment);
   const may = useMay();
   const say = useSay();
@@ -188,6 +215,11 @@ function EnvironmentCard({ deployment, environment, onAsk }: CardProps) {
             <Button size="sm" off={off("preview")} onClick={() => onAsk("preview")}>
               Plan…
             </Button>
+            {next ? (
+              <Button size="sm" off={promoteOff(environment, next)} onClick={() => onPromote(next)}>
+                Promote to {next.name}…
+              </Button>
+            ) : null}
           </>
         ) : (
           <Button

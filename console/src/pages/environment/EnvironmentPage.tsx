@@ -10,18 +10,16 @@ import type { Run, StartAct } from "../../api/queries/runs";
 import type { StatePlace } from "../../api/queries/states";
 import { Button } from "../../components/Button";
 import { Segmented, Tabs } from "../../components/Choice";
-import { DataTable } from "../../components/DataTable";
-import { Counts } from "../../components/Operations";
 import { Empty, Failed, Skeleton } from "../../components/PageState";
 import { StatusPill, StatusShape } from "../../components/StatusShape";
-import { Time, duration } from "../../components/Time";
+import { Time } from "../../components/Time";
 import { StartRunDialog } from "../../modules/deployments/StartRun";
-import { actionWord, runLook, unitLook } from "../../modules/runs/looks";
-import { Rehearsal, RunTable, runAddress } from "../../modules/runs/RunTable";
-import { usePart, useRunStore, useUnits } from "../../modules/runs/useRun";
+import { actionWord, runLook } from "../../modules/runs/looks";
+import { RunTable, runAddress } from "../../modules/runs/RunTable";
 import { usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
-import { Outputs, StateResources, unitAddress } from "../../modules/states/StateTables";
+import { Outputs, StateResources } from "../../modules/states/StateTables";
+import { EnvironmentUnits } from "./EnvironmentUnits";
 import { isProduction, useActOff } from "../deployment/DeploymentPage";
 import { NotFound } from "../SignedIn";
 
@@ -108,7 +106,7 @@ export function EnvironmentPage() {
         )}
       </div>
       <div id="environment-panel" role="tabpanel" aria-labelledby={`environment-panel-${tab}`} className="col">
-        {tab === "units" ? newest ? <Units run={newest} place={place} /> : <Empty title="Nothing was deployed">Units appear with the first {kind === "rehearsal" ? "rehearsal" : "deployment"}. Plan it first: you see every change before anything happens.</Empty> : null}
+        {tab === "units" ? <EnvironmentUnits place={place} newest={newest} /> : null}
         {tab === "resources" ? <StateResources place={place} /> : null}
         {tab === "outputs" ? <Outputs place={place} /> : null}
         {tab === "runs" ? (
@@ -165,64 +163,5 @@ function Facts({ account, region, newest, runs, kind }: { account: string; regio
         </dd>
       </div>
     </dl>
-  );
-}
-
-/** As of the newest run. */
-function Units({ run, place }: { run: Run; place: StatePlace }) {
-  const { named } = usePlace();
-  const store = useRunStore(run.id, named);
-  const units = useUnits(store);
-  usePart(store, "run");
-  if (units.length === 0 && store.model.run) {
-    return (
-      <Empty title={`${run.number} came to no unit`} action={<Link to={runAddress(run)} className="btn sm">Open {run.number}</Link>}>
-        It ended before it had planned anything.
-      </Empty>
-    );
-  }
-  if (units.length === 0) return <Skeleton rows={4} />;
-  return (
-    <>
-      <p className="mute row">
-        As of{" "}
-        <Link to={runAddress(run)} className="link">
-          {actionWord(run.action)} {run.number}
-        </Link>
-        {run.rehearsal ? <Rehearsal /> : null}
-      </p>
-      <DataTable
-        label="Units"
-        keyOf={(unit) => unit.name}
-        rows={units}
-        columns={[
-          {
-            key: "status",
-            head: "Status",
-            width: "140px",
-            cell: (unit) => (
-              <span className="row">
-                <StatusShape shape={unitLook(unit).shape} />
-                {unitLook(unit).word}
-              </span>
-            ),
-          },
-          {
-            key: "name",
-            head: "Unit",
-            width: "minmax(160px, 1fr)",
-            cell: (unit) => (
-              <Link {...(unitAddress(place, unit.name) as { to: string })} className="link b">
-                {unit.name}
-              </Link>
-            ),
-          },
-          { key: "why", head: "Why it ran", width: "minmax(140px, 1fr)", cell: (unit) => <span className="sec">{unit.reason ?? "–"}</span> },
-          { key: "needs", head: "Needs", width: "minmax(120px, 1fr)", cell: (unit) => <span className="mute">{unit.needs.join(", ") || "nothing"}</span> },
-          { key: "changes", head: "Changes", width: "160px", right: true, cell: (unit) => <Counts counts={unit.changes ?? unit.resources.by_op} /> },
-          { key: "took", head: "Took", width: "80px", right: true, cell: (unit) => <span className="num">{unit.seconds ? duration(unit.seconds) : "–"}</span> },
-        ]}
-      />
-    </>
   );
 }

@@ -124,11 +124,11 @@ function Plan({ run: first, tenant }: { run: Run; tenant: string | undefined }) 
             <span className="tag mono">{run.number}</span>
             {run.rehearsal ? <Rehearsal /> : null}
             <span className="grow" />
-            <Button size="sm" kind="ghost" icon={LinkIcon} onClick={() => copyLink(location.href)}>
-              {linked ? "Copied" : "Copy link"}
+            <Button size="sm" kind="ghost" icon={LinkIcon} title="Copy a link to this plan" onClick={() => copyLink(location.href)}>
+              {linked ? "Copied" : "Link"}
             </Button>
-            <Button size="sm" kind="ghost" icon={ClipboardCopy} onClick={() => copy(planReport(run, units, rows, risks))}>
-              {copied ? "Copied" : "Copy as markdown"}
+            <Button size="sm" kind="ghost" icon={ClipboardCopy} title="Copy the plan as markdown" onClick={() => copy(planReport(run, units, rows, risks))}>
+              {copied ? "Copied" : "Markdown"}
             </Button>
           </div>
           <div className="meta">
