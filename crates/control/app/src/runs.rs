@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nimbus_control_audit::{Actor, AuditRecord};
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_store::{
     ListPage, NewRun, RowCursor, RunEnd, RunFilter, StoreError, StoredDeployment, StoredEvent,
@@ -210,6 +211,7 @@ impl App {
             .await?;
         // After the commit: a worker that looks sooner would find nothing.
         self.inner.wakeup.notify_one();
+        self.flow_begins(tenant, &queued.run);
         Ok(queued)
     }
 
@@ -433,7 +435,36 @@ impl App {
             })
             .await?;
         self.inner.wakeup.notify_one();
+        self.flow_hears(tenant, changed.run.id);
         Ok(changed)
+    }
+
+    /// Asks a run to end because its workflow was cancelled where workflows run. One that has ended, or is gone, stays.
+    pub(crate) async fn run_stopped_with_flow(&self, tenant: TenantId, run: Uuid) -> Result<()> {
+        let stopped = self.inner.store.tenant_tx(tenant, async |tx| {
+            let found = tx.run_lock(run).await?;
+            let wanted = match decide(&found, RunSignal::Cancel) {
+                Ok(wanted) => wanted,
+                // It is over.
+                Err(_) => return Ok(()),
+            };
+            match wanted {
+                Wanted::Wish(wish) => tx.run_wish(run, wish).await?,
+                Wanted::Row(end) => tx.run_set(run, &end).await?,
+                Wanted::Nothing => {}
+            }
+            let record = AuditRecord::new(Actor::system(), "runs.cancel", "runs")
+                .on(run)
+                .before(json!({"status": found.status}))
+                .after(json!({"reason": "its workflow was cancelled"}));
+            let now = jiff::Timestamp::now();
+            tx.audit_append(&self.inner.keys.audit, now, record).await?;
+            Ok::<_, Failure>(())
+        });
+        match stopped.await {
+            Err(failure) if failure.error.code() == ErrorCode::RESOURCE_NOT_FOUND => Ok(()),
+            ended => ended,
+        }
     }
 
     /// A run, if the caller may look into its environment. One elsewhere is not there.

@@ -26,6 +26,7 @@ use crate::readiness::Readiness;
 use crate::restoring;
 use crate::runs::{self, RunOptions};
 use crate::stopping;
+use crate::workflows::{self, WorkflowOptions};
 
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -39,6 +40,7 @@ pub struct ServerOptions {
     pub api: ApiOptions,
     pub connections: ConnectionLimits,
     pub runs: RunOptions,
+    pub workflows: WorkflowOptions,
     /// Where servers tell each other of new events; without one through the database.
     pub valkey: Option<Zeroizing<String>>,
 }
@@ -53,6 +55,7 @@ pub struct ControlServer {
     api: ApiOptions,
     connections: ConnectionLimits,
     runs: RunOptions,
+    workflows: WorkflowOptions,
     data_dir: PathBuf,
     /// Where a private database is.
     private: Option<PathBuf>,
@@ -77,6 +80,7 @@ impl ControlServer {
                 api: options.api.clone(),
                 connections: options.connections.within_open_files(),
                 runs: options.runs.clone(),
+                workflows: options.workflows.clone(),
                 data_dir: options.database.data_dir.clone(),
                 private: match options.database.place {
                     DatabaseLocation::Private { .. } => Some(options.database.data_dir.clone()),
@@ -151,6 +155,7 @@ impl ControlServer {
         let store = self.database.store.clone();
         let reads = tokio::spawn(async move { store.write_reads().await });
         let driver = runs::start(&self.app, &self.runs, &self.data_dir)?;
+        let workflows = workflows::start(&self.app, &self.workflows);
         let told = tokio::spawn(async move {
             stop.await;
             info!("stopping: new requests are refused, those under way are finished");
@@ -191,6 +196,8 @@ impl ControlServer {
         if let Err(error) = runs.await {
             warn!(%error, "runs were not waited for");
         }
+        // After the runs, whose ends their workflows hear of, and before what their steps use is gone.
+        stopping::within(stopping::WORKFLOWS, "workflows", workflows.stop()).await;
         stopping::within(stopping::DELIVERIES, "deliveries", deliveries.stop()).await;
         // After the last change: what it tells is on its way when this returns.
         stopping::within(stopping::EVENTS, "events", live.stop()).await;
