@@ -106,13 +106,13 @@ fn valid(document: &Value) {
 fn a_variable_that_nothing_reads_is_said_to_be_without_effect() {
     assert!(!Machine::new().checks().1.contains_key("unused"));
     let machine = Machine::new()
-        .variable("NIMBUS_TEMPORAL_HOST", "temporal.example")
+        .variable("NIMBUS_ENV", "development")
         .variable("NIMBUS_S3_BUCKET", "states");
     let checks = machine.checks().1;
     let unused = &checks["unused"];
     assert_eq!(unused["state"], "warning", "{unused}");
     let detail = unused["detail"].as_str().unwrap();
-    assert_eq!(detail, "not used: NIMBUS_S3_BUCKET, NIMBUS_TEMPORAL_HOST");
+    assert_eq!(detail, "not used: NIMBUS_ENV, NIMBUS_S3_BUCKET");
     assert!(
         !checks.contains_key("variables"),
         "its name is not misspelled: {checks:?}"

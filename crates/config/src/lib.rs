@@ -29,6 +29,6 @@ pub use settings::{
     RateLimiting, Server, Settings, Telemetry, Tenancy, Valkey, WebhookNotifications,
 };
 pub use types::{
-    AddressList, Endpoint, Folders, Isolation, LogFormat, LogLevel, MailProtection, NameList,
-    PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
+    AddressList, Endpoint, FlowEngine, Folders, Isolation, LogFormat, LogLevel, MailProtection,
+    NameList, PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
 };

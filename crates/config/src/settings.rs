@@ -7,8 +7,8 @@
 
 use crate::setting::{Descriptor, Setting, SettingOrigin, SettingSlot};
 use crate::types::{
-    AddressList, Endpoint, Folders, Isolation, LogFormat, LogLevel, MailProtection, NameList,
-    PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
+    AddressList, Endpoint, FlowEngine, Folders, Isolation, LogFormat, LogLevel, MailProtection,
+    NameList, PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
 };
 use crate::value::SettingValue as _;
 
@@ -192,6 +192,41 @@ settings! {
         archive: Option<String> = None, "NIMBUS_AUDIT_ARCHIVE";
         /// Days that entries stay in the database; a tenant's setting `audit_retention_days` goes first.
         retention_days: u32 = 365, "NIMBUS_AUDIT_RETENTION_DAYS";
+    }
+
+    /// Copies of states.
+    state: State at "state" {
+        /// Where the states of all stacks are exported to, by the schedule `state-export`: `file:///folder` or
+        /// `s3://bucket/prefix`. Without one they are not.
+        export: Option<String> = None, "NIMBUS_STATE_EXPORT";
+    }
+
+    /// Durable workflows.
+    workflows: Workflows at "workflows" {
+        /// Who runs them: `embedded`, in the server's database, or `temporal`.
+        engine: FlowEngine = FlowEngine::Embedded, "NIMBUS_WORKFLOWS_ENGINE";
+    }
+
+    /// The Temporal server, with `workflows.engine: temporal`.
+    temporal: Temporal at "temporal" {
+        /// Host.
+        host: String = "localhost".into(), "NIMBUS_TEMPORAL_HOST";
+        /// Port.
+        port: u16 = 7233, "NIMBUS_TEMPORAL_PORT";
+        /// Namespace, which exists.
+        namespace: String = "nimbus".into(), "NIMBUS_TEMPORAL_NAMESPACE";
+        /// Queue where work waits.
+        task_queue: String = "nimbus-workflows".into(), "NIMBUS_TEMPORAL_TASK_QUEUE";
+        /// Speak TLS.
+        tls: bool = false, "NIMBUS_TEMPORAL_TLS";
+        /// File with the authorities that sign the server's certificate. Without one, those of the system.
+        authorities: Option<String> = None, "NIMBUS_TEMPORAL_AUTHORITIES";
+        /// File with our certificate, for servers that ask who we are.
+        certificate: Option<String> = None, "NIMBUS_TEMPORAL_CERTIFICATE";
+        /// File with the key of our certificate.
+        certificate_key: Option<String> = None, "NIMBUS_TEMPORAL_CERTIFICATE_KEY";
+        /// API key, for servers that ask for one. Needs TLS.
+        api_key: Option<Secret> = None, "NIMBUS_TEMPORAL_API_KEY";
     }
 
     /// Logs.

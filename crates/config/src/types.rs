@@ -69,6 +69,12 @@ choices! {
         Plain = "plain",
     }
 
+    /// Who runs durable workflows.
+    FlowEngine {
+        /// The server, in its database.
+        Embedded = "embedded",
+        Temporal = "temporal",
+    }
     /// How tenants are kept apart. There is no weaker choice on purpose.
     Isolation {
         /// A schema per tenant and row-level security.

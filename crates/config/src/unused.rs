@@ -10,10 +10,6 @@ pub(crate) static UNUSED: &[(&str, &str)] = &[
     ("app.env", "NIMBUS_ENV"),
     ("app.debug", "NIMBUS_DEBUG"),
     ("s3.bucket", "NIMBUS_S3_BUCKET"),
-    ("temporal.host", "NIMBUS_TEMPORAL_HOST"),
-    ("temporal.port", "NIMBUS_TEMPORAL_PORT"),
-    ("temporal.namespace", "NIMBUS_TEMPORAL_NAMESPACE"),
-    ("temporal.task_queue", "NIMBUS_TEMPORAL_TASK_QUEUE"),
     (
         "drift_detection.default_schedule",
         "NIMBUS_DRIFT_DETECTION_DEFAULT_SCHEDULE",
@@ -49,10 +45,10 @@ mod tests {
 
     #[test]
     fn a_section_without_settings_is_unused_and_one_that_looks_alike_is_not() {
-        for path in ["temporal", "temporal.host", "notifications.email.provider"] {
+        for path in ["drift_detection", "app.env", "notifications.email.provider"] {
             assert!(is_unused_key(path), "{path}");
         }
-        for path in ["temporal.hosts", "tempo", "notifications.sms", "logging"] {
+        for path in ["drift", "app.environment", "notifications.sms", "logging"] {
             assert!(!is_unused_key(path), "{path}");
         }
     }

@@ -214,6 +214,38 @@ fn every_named_setting_exists_with_its_default() {
         ),
         ("NIMBUS_S3_ACCESS_KEY", ("s3.access_key", json!(null))),
         ("NIMBUS_S3_SECRET_KEY", ("s3.secret_key", json!(null))),
+        ("NIMBUS_STATE_EXPORT", ("state.export", json!(null))),
+        (
+            "NIMBUS_WORKFLOWS_ENGINE",
+            ("workflows.engine", json!("embedded")),
+        ),
+        (
+            "NIMBUS_TEMPORAL_HOST",
+            ("temporal.host", json!("localhost")),
+        ),
+        ("NIMBUS_TEMPORAL_PORT", ("temporal.port", json!(7233))),
+        (
+            "NIMBUS_TEMPORAL_NAMESPACE",
+            ("temporal.namespace", json!("nimbus")),
+        ),
+        (
+            "NIMBUS_TEMPORAL_TASK_QUEUE",
+            ("temporal.task_queue", json!("nimbus-workflows")),
+        ),
+        ("NIMBUS_TEMPORAL_TLS", ("temporal.tls", json!(false))),
+        (
+            "NIMBUS_TEMPORAL_AUTHORITIES",
+            ("temporal.authorities", json!(null)),
+        ),
+        (
+            "NIMBUS_TEMPORAL_CERTIFICATE",
+            ("temporal.certificate", json!(null)),
+        ),
+        (
+            "NIMBUS_TEMPORAL_CERTIFICATE_KEY",
+            ("temporal.certificate_key", json!(null)),
+        ),
+        ("NIMBUS_TEMPORAL_API_KEY", ("temporal.api_key", json!(null))),
         ("NIMBUS_SMTP_HOST", ("smtp.host", json!(null))),
         ("NIMBUS_SMTP_PORT", ("smtp.port", json!(587))),
         ("NIMBUS_SMTP_USER", ("smtp.user", json!(null))),

@@ -309,6 +309,8 @@ codes! {
     WORKFLOW_TIMEOUT = 905, Failed, retry, "A step of a workflow took too long";
     WORKFLOW_CANCELLED = 906, Cancelled, final, "The workflow was cancelled and could not undo everything";
     WORKFLOW_POISONED = 907, Failed, final, "The workflow ended its process again and again";
+    STATE_EXPORT = 908, Failed, retry, "States cannot be exported";
+    WORKFLOW_RUN_FAILED = 909, Failed, final, "The run that a workflow is about failed";
 
     // GraphQL.
     QUERY_TOO_COSTLY = 940, Invalid, final, "The GraphQL document asks for too much at once";

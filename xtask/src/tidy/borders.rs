@@ -234,6 +234,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("nimbus-control-metrics", &[]),
     ("nimbus-control-events", &["nimbus-core"]),
+    // Names no engine: what it does outside are steps over ports.
+    ("nimbus-control-flows", &["nimbus-core", "nimbus-workflows"]),
     (
         "nimbus-control-valkey",
         &["nimbus-control-events", "nimbus-core"],
@@ -270,6 +272,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-delivery",
             "nimbus-control-cmdb",
             "nimbus-control-events",
+            "nimbus-control-flows",
             "nimbus-control-store",
             "nimbus-control-vault",
             "nimbus-control-wire",
@@ -281,6 +284,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-outbound",
             "nimbus-resolvers",
             "nimbus-runs",
+            "nimbus-workflows",
         ],
     ),
     // The ports of runs on the database, and the workers of a server.
@@ -336,6 +340,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-api",
             "nimbus-control-app",
             "nimbus-control-console",
+            "nimbus-control-flows",
             "nimbus-control-metrics",
             "nimbus-control-postgres",
             "nimbus-control-runs",
@@ -345,6 +350,9 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-core",
             "nimbus-disk",
             "nimbus-library",
+            "nimbus-workflows",
+            "nimbus-workflows-embedded",
+            "nimbus-workflows-temporal",
         ],
     ),
     ("nimbus-control-testing", ON_THE_DATABASE),

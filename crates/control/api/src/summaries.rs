@@ -253,6 +253,11 @@ pub(crate) const SUMMARIES: &[(&str, &str)] = &[
     ("drafts.put", "Keep a draft"),
     ("drafts.delete", "Forget a draft"),
     ("system.show", "Show how the installation is"),
+    ("workflows.list", "List the installation's workflows"),
+    ("workflows.get", "Show a workflow"),
+    ("schedules.list", "List the platform's schedules"),
+    ("schedules.pause", "Pause a schedule"),
+    ("schedules.resume", "Let a paused schedule go on"),
     (
         "components.list",
         "List components: one's own and the operator's",

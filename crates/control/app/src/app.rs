@@ -25,8 +25,10 @@ use crate::archive::{ArchiveAddress, AuditArchive};
 use crate::call::{Call, RequestContext};
 use crate::checkpoint::Checkpoints;
 use crate::failure::{Failure, Result};
+use crate::flows::FlowControl;
 use crate::live_log::LiveLogs;
 use crate::run_input::OrderCheck;
+use crate::state_exports::StateExports;
 use crate::states::StateSource;
 use crate::system::SystemSource;
 use crate::topic_watchers::TopicWatchers;
@@ -55,6 +57,8 @@ pub struct AppSettings {
     pub tenant_grace: std::time::Duration,
     /// Where older entries of the audit trail go; without one they stay in the database.
     pub archive: Option<ArchiveAddress>,
+    /// Where states are exported to; without one they are not.
+    pub state_export: Option<ArchiveAddress>,
     /// How long entries stay in the database, unless a tenant says otherwise.
     pub audit_retention: jiff::SignedDuration,
     pub webhooks: WebhookSettings,
@@ -74,6 +78,7 @@ impl AppSettings {
             checkpoints,
             tenant_grace: std::time::Duration::from_secs(30 * 24 * 3600),
             archive: None,
+            state_export: None,
             audit_retention: jiff::SignedDuration::from_hours(365 * 24),
             webhooks: WebhookSettings::default(),
             mail: None,
@@ -102,6 +107,9 @@ pub(crate) struct AppInner {
     pub(crate) engine: PolicyEngine,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) archive: Option<AuditArchive>,
+    pub(crate) exports: Option<StateExports>,
+    /// The way to workflows, once their runtime is there.
+    pub(crate) flows: OnceLock<FlowControl>,
     /// Rings when there may be a run to carry out.
     pub(crate) wakeup: Arc<Notify>,
     pub(crate) watchers: Arc<TopicWatchers>,
@@ -153,6 +161,12 @@ impl App {
                     .as_ref()
                     .map(AuditArchive::open)
                     .transpose()?,
+                exports: settings
+                    .state_export
+                    .as_ref()
+                    .map(StateExports::open)
+                    .transpose()?,
+                flows: OnceLock::new(),
                 wakeup: Arc::default(),
                 watchers: Arc::default(),
                 logs: LiveLogs::default(),

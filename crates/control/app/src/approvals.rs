@@ -188,6 +188,7 @@ impl App {
             .await?;
         // After the commit: a worker that looks sooner would find nothing.
         self.inner.wakeup.notify_one();
+        self.flow_hears(tenant, decided.request.run);
         Ok(decided)
     }
 
@@ -206,8 +207,33 @@ impl App {
         self.approval_moves(tx, &request, &chain, &next).await
     }
 
+    /// Lets time decide on one request if it is due, and says where it is then. The workflow that waits for the request
+    /// calls this; nothing when it is gone.
+    pub(crate) async fn approval_looked_at(
+        &self,
+        tenant: TenantId,
+        id: Uuid,
+        now: Timestamp,
+    ) -> Result<Option<StoredApproval>> {
+        let store = &self.inner.store;
+        let looked = store.tenant_tx(tenant, async |tx| {
+            let found = tx.approval_get(id).await?;
+            let due = found.deadline.is_some_and(|deadline| deadline.0 <= now);
+            if found.status != "pending" || !due {
+                return Ok(found);
+            }
+            self.time_out(tx, id, now).await?;
+            Ok::<_, Failure>(tx.approval_get(id).await?)
+        });
+        match looked.await {
+            Ok(found) => Ok(Some(found)),
+            Err(failure) if failure.error.code() == ErrorCode::RESOURCE_NOT_FOUND => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Lets time decide where nobody did: others may decide as well, or the request expires and its run ends. How many
-    /// requests moved. The server calls this once in a while.
+    /// requests moved. Each request's workflow does this for its own; this is for all of them at once.
     pub async fn sweep_approvals(&self, now: Timestamp) -> Result<usize> {
         let mut moved = 0;
         // A run that waits keeps its tenant among those with work.

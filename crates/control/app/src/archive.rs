@@ -53,25 +53,7 @@ pub(crate) struct AuditSegment {
 impl AuditArchive {
     /// Connects to nothing yet.
     pub(crate) fn open(address: &ArchiveAddress) -> Result<Self> {
-        let url = Url::parse(&address.url).map_err(|error| unusable(&address.url, error))?;
-        let store: Arc<dyn ObjectStore> = match url.scheme() {
-            "file" => {
-                let folder = url
-                    .to_file_path()
-                    .map_err(|()| unusable(&address.url, "this is no folder of this machine"))?;
-                std::fs::create_dir_all(&folder).map_err(|error| unusable(&address.url, error))?;
-                let files = LocalFileSystem::new_with_prefix(&folder)
-                    .map_err(|error| unusable(&address.url, error))?;
-                Arc::new(files.with_fsync(true))
-            }
-            "s3" => Arc::new(PrefixStore::new(bucket(address, &url)?, url.path())),
-            _ => {
-                return Err(unusable(
-                    &address.url,
-                    "it begins with neither file: nor s3:",
-                ));
-            }
-        };
+        let store = open_objects(address).map_err(|reason| unusable(&address.url, reason))?;
         Ok(Self { store })
     }
 
@@ -148,10 +130,34 @@ impl AuditArchive {
     }
 }
 
-fn bucket(address: &ArchiveAddress, url: &Url) -> Result<object_store::aws::AmazonS3> {
-    let name = url
-        .host_str()
-        .ok_or_else(|| unusable(&address.url, "it names no bucket"))?;
+/// A folder or a bucket, or why the address is none. Connects to nothing yet.
+pub(crate) fn open_objects(
+    address: &ArchiveAddress,
+) -> std::result::Result<Arc<dyn ObjectStore>, String> {
+    let url = Url::parse(&address.url).map_err(|error| error.to_string())?;
+    match url.scheme() {
+        "file" => {
+            let folder = url
+                .to_file_path()
+                .map_err(|()| "this is no folder of this machine".to_owned())?;
+            std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+            let files =
+                LocalFileSystem::new_with_prefix(&folder).map_err(|error| error.to_string())?;
+            Ok(Arc::new(files.with_fsync(true)))
+        }
+        "s3" => Ok(Arc::new(PrefixStore::new(
+            bucket(address, &url)?,
+            url.path(),
+        ))),
+        _ => Err("it begins with neither file: nor s3:".to_owned()),
+    }
+}
+
+fn bucket(
+    address: &ArchiveAddress,
+    url: &Url,
+) -> std::result::Result<object_store::aws::AmazonS3, String> {
+    let name = url.host_str().ok_or("it names no bucket")?;
     // Archiving is tried again later anyway, and whoever verifies waits.
     let retry = RetryConfig {
         max_retries: 3,
@@ -174,9 +180,7 @@ fn bucket(address: &ArchiveAddress, url: &Url) -> Result<object_store::aws::Amaz
     if let Some(key) = &address.s3_secret_key {
         builder = builder.with_secret_access_key(key.as_str());
     }
-    builder
-        .build()
-        .map_err(|error| unusable(&address.url, error))
+    builder.build().map_err(|error| error.to_string())
 }
 
 fn unusable(url: &str, reason: impl fmt::Display) -> Error {

@@ -145,6 +145,27 @@ impl App {
         Ok(())
     }
 
+    /// Makes mails of the digests whose hour has come, which are then sent as everything else. How many people there were.
+    pub async fn gather_digests(&self) -> Result<u64> {
+        if self.inner.mailer.is_none() {
+            return Ok(0);
+        }
+        let mut gathered = 0;
+        for tenant in self.every_tenant().await? {
+            loop {
+                let store = &self.inner.store;
+                let some = store.tenant_tx(tenant, async |tx| tx.digests_gather().await);
+                match some.await {
+                    // Deleted since, or nobody is left.
+                    Ok(0) | Err(StoreError::TenantUnknown) => break,
+                    Ok(count) => gathered += count as u64,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(gathered)
+    }
+
     async fn take_due(
         &self,
         tenant: TenantId,
@@ -159,9 +180,6 @@ impl App {
             .tenant_tx(tenant, async |tx| {
                 if !tx.delivery_turn().await? {
                     return Ok(Vec::new());
-                }
-                if channels.email {
-                    tx.digests_gather().await?;
                 }
                 let taken = tx.deliveries_take(channels, lease, seconds, most).await?;
                 let mut ready = Vec::with_capacity(taken.len());

@@ -1,5 +1,6 @@
 //! What somebody wants of a run that is there: cancelled, paused, gone on with.
 
+use nimbus_control_audit::{Actor, AuditRecord};
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_store::{RunEnd, StoredRun};
 use nimbus_core::{ErrorCode, TenantId};
@@ -73,7 +74,36 @@ impl App {
             })
             .await?;
         self.inner.wakeup.notify_one();
+        self.flow_hears(tenant, changed.run.id);
         Ok(changed)
+    }
+
+    /// Asks a run to end because its workflow was cancelled where workflows run. One that has ended, or is gone, stays.
+    pub(crate) async fn run_stopped_with_flow(&self, tenant: TenantId, run: Uuid) -> Result<()> {
+        let stopped = self.inner.store.tenant_tx(tenant, async |tx| {
+            let found = tx.run_lock(run).await?;
+            let wanted = match decide(&found, RunSignal::Cancel) {
+                Ok(wanted) => wanted,
+                // It is over.
+                Err(_) => return Ok(()),
+            };
+            match wanted {
+                Wanted::Wish(wish) => tx.run_wish(run, wish).await?,
+                Wanted::Row(end) => tx.run_set(run, &end).await?,
+                Wanted::Nothing => {}
+            }
+            let record = AuditRecord::new(Actor::system(), "runs.cancel", "runs")
+                .on(run)
+                .before(json!({"status": found.status}))
+                .after(json!({"reason": "its workflow was cancelled"}));
+            let now = jiff::Timestamp::now();
+            tx.audit_append(&self.inner.keys.audit, now, record).await?;
+            Ok::<_, Failure>(())
+        });
+        match stopped.await {
+            Err(failure) if failure.error.code() == ErrorCode::RESOURCE_NOT_FOUND => Ok(()),
+            ended => ended,
+        }
     }
 
     /// Whoever stops a run or lets it go on could have asked for it.

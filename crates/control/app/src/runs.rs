@@ -126,6 +126,7 @@ impl App {
             .await?;
         // After the commit: a worker that looks sooner would find nothing.
         self.inner.wakeup.notify_one();
+        self.flow_begins(tenant, &queued.run);
         Ok(queued)
     }
 

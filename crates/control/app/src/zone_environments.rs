@@ -128,6 +128,7 @@ impl App {
             })
             .await?;
         self.inner.wakeup.notify_one();
+        self.flows_begin(tenant);
         Ok(made)
     }
 
@@ -173,6 +174,7 @@ impl App {
             })
             .await?;
         self.inner.wakeup.notify_one();
+        self.flows_begin(tenant);
         Ok(gone)
     }
 

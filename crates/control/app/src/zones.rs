@@ -160,6 +160,7 @@ impl App {
             .await?;
         // After the commit: a worker that looks sooner would find nothing.
         self.inner.wakeup.notify_one();
+        self.flows_begin(tenant);
         Ok(published)
     }
 

@@ -41,6 +41,8 @@ const CHOOSING: &[&str] = &[
     "semantic",
     "stacks",
     "system",
+    "workflows",
+    "schedules",
     "templates",
     "workspace",
     "zones",
@@ -248,6 +250,11 @@ operations! {
     DELETE_DRAFT = "drafts.delete" DELETE "/api/v1/drafts/{draft}" Permission("deployment:definition:create");
 
     SHOW_SYSTEM = "system.show" GET "/api/v1/system" Permission("system:setting:read");
+    LIST_WORKFLOWS = "workflows.list" GET "/api/v1/workflows" Permission("system:setting:read");
+    GET_WORKFLOW = "workflows.get" GET "/api/v1/workflows/{workflow}" Permission("system:setting:read");
+    LIST_SCHEDULES = "schedules.list" GET "/api/v1/schedules" Permission("system:setting:read");
+    PAUSE_SCHEDULE = "schedules.pause" POST "/api/v1/schedules/{schedule}/pause" Permission("system:setting:manage");
+    RESUME_SCHEDULE = "schedules.resume" POST "/api/v1/schedules/{schedule}/resume" Permission("system:setting:manage");
     LIST_COMPONENTS = "components.list" GET "/api/v1/components" Permission("component:definition:read");
     CREATE_COMPONENT = "components.create" POST "/api/v1/components" Permission("component:definition:create");
     GET_COMPONENT = "components.get" GET "/api/v1/components/{component}" Permission("component:definition:read");

@@ -281,6 +281,8 @@ mod tests {
         ("audit.export", "a file"),
         ("workspace.", "files"),
         ("deployments.unit.", "made for the console"),
+        ("workflows.", "the operator's, by REST and the command line"),
+        ("schedules.", "the operator's, by REST and the command line"),
         ("gates.", "nobody asks for them by GraphQL yet"),
         (
             "approvals.policies.put",

@@ -46,6 +46,9 @@ pub trait RunCarrier: Send + Sync {
         Ok(None)
     }
 
+    /// A run was given back, and its row says how.
+    fn given_back(&self, _tenant: TenantId, _run: &StoredRun) {}
+
     /// Why a run could not go on, as its row keeps it.
     fn problem(&self, error: &Error) -> Value {
         problem(error)

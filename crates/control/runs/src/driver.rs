@@ -352,9 +352,12 @@ impl Shared {
         if lost.load(Ordering::Relaxed) {
             return;
         }
-        if let Err(error) = self.release(tenant, &run, &held, &end, inventory).await {
-            let error = Error::from(error);
-            warn!(%tenant, run = %run.id, error = %error.log_text(), "a run was not given back");
+        match self.release(tenant, &run, &held, &end, inventory).await {
+            Ok(()) => self.carrier.given_back(tenant, &run),
+            Err(error) => {
+                let error = Error::from(error);
+                warn!(%tenant, run = %run.id, error = %error.log_text(), "a run was not given back");
+            }
         }
     }
 

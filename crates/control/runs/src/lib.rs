@@ -33,7 +33,7 @@ pub use tenant_run::{TenantRun, TenantRuns};
 pub use unit_states::UnitStack;
 pub use vault::TenantVault;
 
-pub use nimbus_engine_operations::SandboxSettings;
+pub use nimbus_engine_operations::{Cancellation, SandboxSettings};
 
 use nimbus_engine_operations::{Helper, Probe};
 

@@ -20,10 +20,6 @@ use crate::server::ServerOptions;
 
 /// How much of the audit trail could be cut off unnoticed by whoever owns the database.
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(10);
-/// Checkpoints between two removals of ended sessions.
-const CHECKPOINTS_PER_CLEANING: u32 = 360;
-/// Checkpoints between two looks for entries that are old enough: a day.
-const CHECKPOINTS_PER_ARCHIVING: u32 = 8640;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// What an operator may set about the API.
@@ -38,6 +34,8 @@ pub struct ApiOptions {
     /// Requests of a caller; none is no limit.
     pub rate: Option<RequestRates>,
     pub archive: Option<ArchiveAddress>,
+    /// Where states are exported to; without one they are not.
+    pub state_export: Option<ArchiveAddress>,
     pub audit_retention_days: u32,
     pub tenant_grace_days: u32,
     pub metrics_readers: MetricsReaders,
@@ -61,6 +59,7 @@ impl Default for ApiOptions {
                 tenant: Limit::per_second(300),
             }),
             archive: None,
+            state_export: None,
             audit_retention_days: 365,
             tenant_grace_days: 30,
             metrics_readers: MetricsReaders::default(),
@@ -108,6 +107,7 @@ pub(crate) async fn open(options: &ServerOptions, store: Store) -> Result<App> {
     settings.access_seconds = api.access_seconds;
     settings.refresh_seconds = api.refresh_seconds;
     settings.archive = api.archive.clone();
+    settings.state_export = api.state_export.clone();
     settings.audit_retention =
         jiff::SignedDuration::from_hours(24 * i64::from(api.audit_retention_days));
     settings.webhooks = api.webhooks.clone();
@@ -181,9 +181,8 @@ pub(crate) fn router(
     nimbus_control_api::router(state)
 }
 
-/// Does what nobody asks for, until it is dropped: signs how far the audit trail has come, wraps data keys
-/// again after the outer key was replaced, archives, lets time decide where approvals were not given, and removes what is
-/// of no use.
+/// Does what nobody asks for and what is every server's own, until it is dropped: wraps data keys again after the outer
+/// key was replaced, and signs how far the audit trail has come. What one server does for all is a schedule of a workflow.
 pub(crate) async fn look_after(app: App) {
     match app.rewrap_data_keys().await {
         Ok(0) => {}
@@ -192,34 +191,8 @@ pub(crate) async fn look_after(app: App) {
             warn!(error = %failure.error.log_text(), "data keys were not wrapped again");
         }
     }
-    for round in 0_u32.. {
+    loop {
         tokio::time::sleep(CHECKPOINT_PAUSE).await;
         app.checkpoint_audit(jiff::Timestamp::now()).await;
-        if let Err(failure) = app.sweep_approvals(jiff::Timestamp::now()).await {
-            warn!(error = %failure.error.log_text(), "nobody looked for approvals whose time is over");
-        }
-        if round % CHECKPOINTS_PER_CLEANING == 0 {
-            clean(&app).await;
-        }
-        if round % CHECKPOINTS_PER_ARCHIVING == 0
-            && let Err(failure) = app.archive_audit(jiff::Timestamp::now()).await
-        {
-            warn!(error = %failure.error.log_text(), "the audit trail was not archived");
-        }
-    }
-}
-
-async fn clean(app: &App) {
-    if let Err(failure) = app.remove_ended_sessions().await {
-        warn!(error = %failure.error.log_text(), "ended sessions were not removed");
-    }
-    if let Err(failure) = app.remove_read_notifications().await {
-        warn!(error = %failure.error.log_text(), "old notifications were not removed");
-    }
-    if let Err(failure) = app.tidy_deliveries().await {
-        warn!(error = %failure.error.log_text(), "old deliveries were not removed");
-    }
-    if let Err(failure) = app.purge_tenants().await {
-        warn!(error = %failure.error.log_text(), "deleted tenants are still there");
     }
 }

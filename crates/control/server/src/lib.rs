@@ -17,6 +17,7 @@ mod runs;
 mod server;
 mod stopping;
 mod system;
+mod workflows;
 
 pub use api::{ApiOptions, InstallationKeys, RequestRates, recover, restore_tenant};
 pub use connections::ConnectionLimits;
@@ -27,6 +28,7 @@ pub use packages::{fetch_packages, fetched_packages};
 pub use restoring::restore_installation;
 pub use runs::RunOptions;
 pub use server::{ControlServer, ServerOptions};
+pub use workflows::{TemporalServer, WorkflowEngine, WorkflowOptions};
 
 pub use nimbus_catalog_programs::read_if_asked;
 pub use nimbus_control_api::{Front, Limit, graphql_schema, openapi};

@@ -9,9 +9,10 @@ use nimbus_control_app::{
     App, StatePlace, StateSource, StoredUnitState, SurfaceReader, UnitNames, UnitStateSource,
 };
 use nimbus_control_runs::{
-    DriverSettings, ProgramSettings, RecordedState, RunDriver, RunLimits, SandboxSettings,
-    TenantPrograms, TenantRuns, UnitStack,
+    Cancellation, DriverSettings, ProgramSettings, RecordedState, RunCarrier, RunDriver, RunLimits,
+    RunVerdict, SandboxSettings, TenantPrograms, TenantRuns, UnitStack,
 };
+use nimbus_control_store::{CmdbSync, StoredRun};
 use nimbus_control_wire::{RepairUnit, UnitHealth, UnitRepairReport, UnitStateVersion};
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use serde_json::Value;
@@ -46,10 +47,43 @@ pub(crate) fn start(app: &App, options: &RunOptions, data_dir: &Path) -> Result<
     app.check_orders_with(nimbus_control_runs::check_order);
     Ok(RunDriver::start(
         store,
-        Arc::new(tenant_runs),
+        Arc::new(ToldCarrier {
+            runs: tenant_runs,
+            app: app.clone(),
+        }),
         settings,
         app.run_wakeup(),
     ))
+}
+
+/// Carries runs out, and tells their workflows when a row was given back.
+struct ToldCarrier {
+    runs: TenantRuns,
+    app: App,
+}
+
+#[async_trait]
+impl RunCarrier for ToldCarrier {
+    async fn carry(
+        &self,
+        tenant: TenantId,
+        run: &StoredRun,
+        cancellation: &Cancellation,
+    ) -> RunVerdict {
+        self.runs.carry(tenant, run, cancellation).await
+    }
+
+    async fn inventory(&self, tenant: TenantId, run: &StoredRun) -> Result<Option<CmdbSync>> {
+        self.runs.inventory(tenant, run).await
+    }
+
+    fn given_back(&self, tenant: TenantId, run: &StoredRun) {
+        self.app.flow_hears(tenant, run.id);
+    }
+
+    fn problem(&self, error: &Error) -> Value {
+        self.runs.problem(error)
+    }
 }
 
 /// Who reads programs of components: this program, started again with limits. Tests of the server are no program that

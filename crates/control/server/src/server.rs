@@ -27,6 +27,7 @@ use crate::readiness::Readiness;
 use crate::restoring;
 use crate::runs::{self, RunOptions};
 use crate::stopping::{self, StopClock};
+use crate::workflows::{self, WorkflowOptions};
 
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -40,6 +41,7 @@ pub struct ServerOptions {
     pub api: ApiOptions,
     pub connections: ConnectionLimits,
     pub runs: RunOptions,
+    pub workflows: WorkflowOptions,
     /// Where servers tell each other of new events; without one through the database.
     pub valkey: Option<Zeroizing<String>>,
 }
@@ -54,6 +56,7 @@ pub struct ControlServer {
     api: ApiOptions,
     connections: ConnectionLimits,
     runs: RunOptions,
+    workflows: WorkflowOptions,
     data_dir: PathBuf,
     /// Where a private database is.
     private: Option<PathBuf>,
@@ -78,6 +81,7 @@ impl ControlServer {
                 api: options.api.clone(),
                 connections: options.connections.within_open_files(),
                 runs: options.runs.clone(),
+                workflows: options.workflows.clone(),
                 data_dir: options.database.data_dir.clone(),
                 private: match options.database.place {
                     DatabaseLocation::Private { .. } => Some(options.database.data_dir.clone()),
@@ -152,6 +156,7 @@ impl ControlServer {
         let store = self.database.store.clone();
         let reads = tokio::spawn(async move { store.write_reads().await });
         let driver = runs::start(&self.app, &self.runs, &self.data_dir)?;
+        let workflows = workflows::start(&self.app, &self.workflows);
         let clock = Arc::new(OnceLock::new());
         let started = Arc::clone(&clock);
         let told = tokio::spawn(async move {
@@ -198,6 +203,9 @@ impl ControlServer {
             warn!(%error, "runs were not waited for");
         }
         clock.leave_out(waiting.elapsed());
+        // After the runs, whose ends their workflows hear of, and before what their steps use is gone.
+        let ended = workflows.stop();
+        clock.within(stopping::WORKFLOWS, "workflows", ended).await;
         let sent = deliveries.stop();
         clock.within(stopping::DELIVERIES, "deliveries", sent).await;
         // After the last change: what it tells is on its way when this returns.

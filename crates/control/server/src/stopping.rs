@@ -21,6 +21,8 @@ pub(crate) const ARRIVALS: Duration = Duration::from_secs(3);
 pub(crate) const READS: Duration = Duration::from_secs(5);
 /// For runs to stop between two steps, counted from when the server was told; a little more than workers give them.
 pub(crate) const RUNS: Duration = Duration::from_secs(45);
+/// For the workflow runtime to put down what it does. What it does not put down is begun again by whoever comes next.
+pub(crate) const WORKFLOWS: Duration = Duration::from_secs(5);
 /// For what is being sent to arrive. What does not is sent again by whoever comes next.
 pub(crate) const DELIVERIES: Duration = Duration::from_secs(2);
 /// For events to be passed on to other servers.
@@ -113,7 +115,14 @@ mod tests {
         let clock = StopClock::start();
         tokio::time::sleep(REQUESTS).await;
         let never = std::future::pending::<()>;
-        for limit in [READS, DELIVERIES, EVENTS, CHECKPOINTS, CONNECTIONS] {
+        for limit in [
+            READS,
+            WORKFLOWS,
+            DELIVERIES,
+            EVENTS,
+            CHECKPOINTS,
+            CONNECTIONS,
+        ] {
             assert!(!clock.within(limit, "what never ends", never()).await);
         }
         let stop = told.elapsed() + clock.for_database() + nimbus_control_postgres::END_PATIENCE;

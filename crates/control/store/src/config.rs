@@ -241,6 +241,33 @@ impl StoreConfig {
         }
     }
 
+    /// The same as [`options`](Self::options), as text, for a library that takes nothing else.
+    pub(crate) fn url(&self, credentials: &Credentials) -> SecretString {
+        choose_cryptography();
+        let mut url = Url::parse("postgres://localhost/").expect("this is a URL");
+        // Errors are of URLs that cannot have these parts, and this one can.
+        let _ = url.set_username(&credentials.user);
+        let password = credentials.password.as_ref();
+        let _ = url.set_password(password.map(|password| password.expose_secret()));
+        let _ = url.set_port(Some(self.address.port));
+        let tls = self.address.tls;
+        let sslmode = Tls::NAMES.iter().find(|(_, known)| *known == tls);
+        {
+            let mut query = url.query_pairs_mut();
+            match &self.address.host {
+                Host::Socket(folder) => query.append_pair("host", &folder.to_string_lossy()),
+                Host::Tcp(host) => query.append_pair("host", host),
+            };
+            // Not as the path, from which the library would make a database that is missing.
+            query.append_pair("dbname", &self.address.database);
+            query.append_pair("sslmode", sslmode.map_or("verify-full", |(name, _)| name));
+            if let Some(file) = &self.tls_authorities {
+                query.append_pair("sslrootcert", &file.to_string_lossy());
+            }
+        }
+        SecretString::from(String::from(url))
+    }
+
     pub(crate) fn options(&self, credentials: &Credentials) -> PgConnectOptions {
         choose_cryptography();
         let mut options = PgConnectOptions::new_without_pgpass()
@@ -324,6 +351,36 @@ mod tests {
             "p/w"
         );
         assert_eq!(config.roles, Roles::for_database("nimbus"));
+    }
+
+    #[test]
+    fn the_text_form_of_a_log_in_says_what_the_options_say() {
+        for (text, sslmode) in [
+            (
+                "postgres://a%40b:p%2Fw%3A%40%23@db.example:6000/nim%20bus",
+                "verify-full",
+            ),
+            (
+                "postgres://ad@localhost/nimbus?sslmode=disable&host=/run/pg",
+                "disable",
+            ),
+            (
+                "postgres://ad:x@[::1]:6000/nimbus?sslrootcert=/etc/ca.pem",
+                "prefer",
+            ),
+        ] {
+            let config = StoreConfig::from_url(text).unwrap();
+            let role = config.role_credentials("nimbus_owner");
+            let url = config.url(&role).expose_secret().to_owned();
+            assert!(url.contains(sslmode), "{url}");
+            let read: PgConnectOptions = url.parse().unwrap();
+            let options = config.options(&role);
+            assert_eq!(read.get_host(), options.get_host(), "{url}");
+            assert_eq!(read.get_socket(), options.get_socket(), "{url}");
+            assert_eq!(read.get_database(), options.get_database(), "{url}");
+            assert_eq!(read.get_username(), "nimbus_owner", "{url}");
+            assert_eq!(read.get_port(), options.get_port(), "{url}");
+        }
     }
 
     #[test]

@@ -241,9 +241,8 @@ impl TenantTx {
     /// Notes when the tenant has something to send next; after [`delivery_turn`](Self::delivery_turn).
     pub async fn delivery_next(&mut self, channels: DeliveryChannels) -> Result<(), StoreError> {
         let statement = format!(
-            "SELECT nimbus_core.delivery_next(LEAST(
-                 (SELECT min(d.due_at) FROM deliveries d LEFT JOIN webhooks w ON w.id = d.webhook WHERE {SENDABLE}),
-                 (SELECT min(g.due_at) FROM notification_digests g WHERE $1)))"
+            "SELECT nimbus_core.delivery_next(
+                 (SELECT min(d.due_at) FROM deliveries d LEFT JOIN webhooks w ON w.id = d.webhook WHERE {SENDABLE}))"
         );
         sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(channels.email)

@@ -125,9 +125,6 @@ impl TenantTx {
         .bind(digest.weekday)
         .fetch_one(self.connection())
         .await?;
-        if set.due_at.is_some() {
-            self.delivery_note(set.due_at).await?;
-        }
         Ok(set)
     }
 
@@ -136,20 +133,17 @@ impl TenantTx {
         if people.is_empty() {
             return Ok(());
         }
-        let first: Option<Timestamp> = sqlx::query_scalar(
-            "WITH begun AS (
-                 INSERT INTO notification_digests AS d (person, due_at)
-                 SELECT p.person, nimbus_core.digest_after('daily', 7::smallint, 1::smallint, clock_timestamp())
-                 FROM unnest($1::uuid[]) AS p (person) ORDER BY p.person
-                 ON CONFLICT (tenant_id, person) DO UPDATE SET due_at = COALESCE(d.due_at,
-                     nimbus_core.digest_after(d.period, d.hour, d.weekday, clock_timestamp()))
-                 RETURNING d.due_at)
-             SELECT min(b.due_at) FROM begun b",
+        sqlx::query(
+            "INSERT INTO notification_digests AS d (person, due_at)
+             SELECT p.person, nimbus_core.digest_after('daily', 7::smallint, 1::smallint, clock_timestamp())
+             FROM unnest($1::uuid[]) AS p (person) ORDER BY p.person
+             ON CONFLICT (tenant_id, person) DO UPDATE SET due_at = COALESCE(d.due_at,
+                 nimbus_core.digest_after(d.period, d.hour, d.weekday, clock_timestamp()))",
         )
         .bind(people)
-        .fetch_one(self.connection())
+        .execute(self.connection())
         .await?;
-        self.delivery_note(first).await
+        Ok(())
     }
 
     /// Makes deliveries of the digests that are due. What was gathered becomes a delivery and is gone in the same
@@ -183,6 +177,9 @@ impl TenantTx {
                 .bind(person)
                 .execute(self.connection())
                 .await?;
+        }
+        if !due.is_empty() {
+            self.delivery_note(None).await?;
         }
         Ok(due.len())
     }

@@ -44,6 +44,8 @@ pub struct StoredRun {
     pub last_seq: i64,
     pub server: Option<Uuid>,
     pub epoch: i64,
+    /// From 1; one more whenever a run that ended goes on.
+    pub life: i32,
 }
 
 /// A run to be queued.
@@ -105,7 +107,7 @@ pub(crate) struct ReleasedRun {
 pub const RUN_LEASE_SECONDS: i32 = 20;
 
 const COLUMNS: &str = "deployment, number, id, action, environment, rehearsal, request, catalog, status, result, \
-    problem, wish, requested_by, plan, approval, queued_at, began_at, ended_at, last_seq, server, epoch";
+    problem, wish, requested_by, plan, approval, queued_at, began_at, ended_at, last_seq, server, epoch, life";
 
 pub(crate) fn select(rest: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM runs {rest}"))
@@ -288,6 +290,15 @@ impl TenantTx {
         .await?)
     }
 
+    /// Runs that have not ended, oldest first.
+    pub async fn runs_all_open(&mut self) -> Result<Vec<StoredRun>, StoreError> {
+        Ok(sqlx::query_as(select(
+            "WHERE status <> 'ended' OR approval IS NOT NULL ORDER BY queued_at, id LIMIT 10000",
+        ))
+        .fetch_all(self.connection())
+        .await?)
+    }
+
     /// A sign of life; what somebody wants of the run. Refused when it was taken by another.
     pub async fn run_renew(&mut self, held: &HeldRun) -> Result<Option<String>, StoreError> {
         let renewed: Option<(Option<String>,)> = sqlx::query_as(
@@ -383,7 +394,8 @@ impl TenantTx {
             "UPDATE runs SET status = $2, result = $3, problem = $4, wish = $5,
                  ended_at = CASE WHEN $2 = 'ended' THEN clock_timestamp() END,
                  approval = CASE WHEN $2 = 'ended' THEN NULL ELSE approval END,
-                 queued_at = CASE WHEN $2 = 'queued' THEN clock_timestamp() ELSE queued_at END
+                 queued_at = CASE WHEN $2 = 'queued' THEN clock_timestamp() ELSE queued_at END,
+                 life = CASE WHEN status = 'ended' AND $2 = 'queued' THEN life + 1 ELSE life END
              WHERE id = $1 AND server IS NULL",
         )
         .bind(id)

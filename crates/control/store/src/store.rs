@@ -143,6 +143,13 @@ impl Store {
         Arc::clone(&self.delivery_wakeup)
     }
 
+    /// Where durable workflows are kept: this database, as the owner role, who may make their schema. The app role
+    /// reaches nothing of it.
+    pub fn workflow_address(&self) -> secrecy::SecretString {
+        let owner = self.config.role_credentials(&self.config.roles.owner);
+        self.config.url(&owner)
+    }
+
     /// What this process counts, of the database and of everything above it.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics

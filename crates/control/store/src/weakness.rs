@@ -17,6 +17,8 @@ pub enum Weakness {
     RoleOwns { role: String, object: String },
     /// The app role may create objects that shadow ours.
     RoleCreates { role: String, place: String },
+    /// The app role may use the schema of the workflows, whose tables have no row-level security.
+    RoleReaches { role: String, schema: String },
     /// Row-level security is off, or not for the table's owner.
     Unprotected { table: String },
     /// A tenant's table lets rows through that do not belong to the tenant that is set.
@@ -64,6 +66,12 @@ impl fmt::Display for Weakness {
                 write!(
                     f,
                     "role {role} may create objects in {place}: revoke the right"
+                )
+            }
+            Self::RoleReaches { role, schema } => {
+                write!(
+                    f,
+                    "role {role} may use the schema {schema}: REVOKE USAGE ON SCHEMA {schema}"
                 )
             }
             Self::Unprotected { table } => write!(
@@ -143,8 +151,16 @@ const QUESTIONS: &[CatalogQuestion] = &[
     (
         "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
          WHERE n.nspname LIKE 'nimbus\\_%' AND c.relkind IN ('r', 'p', 'f') AND $1 <> ''
+           AND n.nspname <> 'nimbus_workflows'
            AND NOT (c.relrowsecurity AND c.relforcerowsecurity)",
         |_, found| Weakness::Unprotected { table: found.concat() },
+    ),
+    // Workflows have a schema of their own, whose tables a library makes. No request reaches them, so nothing of a
+    // tenant can be seen there; this is what keeps it so.
+    (
+        "SELECT n.nspname::text FROM pg_namespace n
+         WHERE n.nspname = 'nimbus_workflows' AND has_schema_privilege($1, n.oid, 'USAGE')",
+        |role, found| Weakness::RoleReaches { role: role.to_owned(), schema: found.concat() },
     ),
     (
         "SELECT c.oid::regclass::text FROM pg_class c

@@ -17,6 +17,7 @@ mod run;
 mod state;
 mod system;
 mod unit_state;
+mod workflow;
 mod workspace;
 mod zone;
 
@@ -62,6 +63,7 @@ pub use unit_state::{
     JournalAct, RepairAct, RepairUnit, ResourceDifference, StateDifference, UnitHealth,
     UnitHistory, UnitJournal, UnitRepairReport, UnitStateVersion,
 };
+pub use workflow::{PlatformSchedule, PlatformSchedules, WorkflowEntry, WorkflowList};
 pub use workspace::{
     WorkspaceChange, WorkspaceContents, WorkspaceEntry, WorkspaceFiles, WorkspaceTag,
 };

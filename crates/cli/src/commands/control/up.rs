@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nimbus_config::{Rate, RatePeriod, Secret, SettingOrigin, Settings};
+use nimbus_config::{FlowEngine, Rate, RatePeriod, Secret, SettingOrigin, Settings};
 use nimbus_control_server::{
     ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions,
     DemoSite, Front, GivenKeys, Limit, MetricsReaders, RequestRates, RunLimits, RunOptions,
-    ServerOptions,
+    ServerOptions, TemporalServer, WorkflowEngine, WorkflowOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::own_project_file;
@@ -75,6 +75,7 @@ pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result
         },
         connections: ConnectionLimits::default(),
         runs,
+        workflows: workflow_options(&context.settings()?.settings, context)?,
         valkey: valkey_address(&context.settings()?.settings),
     };
     // Heard from the beginning, so that a start can be given up.
@@ -184,6 +185,14 @@ fn api_options(settings: &Settings, context: &CommandContext) -> Result<ApiOptio
         None => MetricsReaders::default(),
     };
     let s3 = &settings.s3;
+    let objects = |url: &String| ArchiveAddress {
+        url: url.clone(),
+        // Amazon's own unless another one was named.
+        s3_endpoint: (s3.endpoint.origin != SettingOrigin::Default)
+            .then(|| s3.endpoint.value.url().to_string()),
+        s3_access_key: secret(&s3.access_key.value),
+        s3_secret_key: secret(&s3.secret_key.value),
+    };
     Ok(ApiOptions {
         webhooks: outgoing::webhooks(settings)?,
         mail: outgoing::mail(settings, &context.directory)?,
@@ -206,21 +215,56 @@ fn api_options(settings: &Settings, context: &CommandContext) -> Result<ApiOptio
             caller: limit(settings.rate_limiting.default_limit.value),
             tenant: limit(settings.rate_limiting.tenant_limit.value),
         }),
-        archive: settings
-            .audit
-            .archive
-            .value
-            .as_ref()
-            .map(|url| ArchiveAddress {
-                url: url.clone(),
-                // Amazon's own unless another one was named.
-                s3_endpoint: (s3.endpoint.origin != SettingOrigin::Default)
-                    .then(|| s3.endpoint.value.url().to_string()),
-                s3_access_key: secret(&s3.access_key.value),
-                s3_secret_key: secret(&s3.secret_key.value),
-            }),
+        archive: settings.audit.archive.value.as_ref().map(objects),
+        state_export: settings.state.export.value.as_ref().map(objects),
         audit_retention_days: settings.audit.retention_days.value,
         tenant_grace_days: settings.tenancy.grace_days.value,
+    })
+}
+
+fn workflow_options(settings: &Settings, context: &CommandContext) -> Result<WorkflowOptions> {
+    let temporal = &settings.temporal;
+    if settings.workflows.engine.value == FlowEngine::Embedded {
+        return Ok(WorkflowOptions::default());
+    }
+    let read = |key: &str, file: &Option<String>| {
+        let Some(file) = file else {
+            return Ok(None);
+        };
+        let path = context.directory.join(file);
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            let message = format!("{} cannot be read: {error}", path.display());
+            Error::new(ErrorCode::FILE_UNREADABLE, message).with_help(format!("look at {key}"))
+        })?;
+        Ok::<_, Error>(Some(Zeroizing::new(text)))
+    };
+    let key = read("temporal.certificate_key", &temporal.certificate_key.value)?;
+    let certificate = read("temporal.certificate", &temporal.certificate.value)?;
+    let identity = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            let message = "of temporal.certificate and temporal.certificate_key one is set and the other is not";
+            return Err(Error::new(ErrorCode::CONFIG_BAD_VALUE, message).with_help("set both"));
+        }
+    };
+    let api_key = temporal.api_key.value.as_ref();
+    let api_key = api_key.map(|secret| Zeroizing::new(secret.expose().to_owned()));
+    if !temporal.tls.value && (identity.is_some() || api_key.is_some()) {
+        let message = "certificates and keys are not sent to a Temporal server without TLS";
+        return Err(Error::new(ErrorCode::CONFIG_BAD_VALUE, message)
+            .with_help("set temporal.tls (NIMBUS_TEMPORAL_TLS)"));
+    }
+    let scheme = if temporal.tls.value { "https" } else { "http" };
+    Ok(WorkflowOptions {
+        engine: WorkflowEngine::Temporal(TemporalServer {
+            address: format!("{scheme}://{}:{}", temporal.host.value, temporal.port.value),
+            namespace: temporal.namespace.value.clone(),
+            queue: temporal.task_queue.value.clone(),
+            root: read("temporal.authorities", &temporal.authorities.value)?,
+            identity,
+            api_key,
+        }),
     })
 }
 

@@ -24,6 +24,7 @@ mod tenants;
 mod unit_states;
 mod users;
 mod webhooks;
+mod workflows;
 mod workspace;
 mod zones;
 
@@ -65,6 +66,7 @@ pub(crate) fn all() -> Vec<Route> {
         semantic::routes(),
         cmdb::routes(),
         zones::routes(),
+        workflows::routes(),
     ]
     .into_iter()
     .flatten()

@@ -186,6 +186,9 @@ async fn a_digest_is_gathered_and_sent_once_whenever_a_server_dies() {
         "{mail}"
     );
     site.later().await;
+    assert_eq!(site.deliver().await, 0);
+    assert_eq!(site.nimbus.app.gather_digests().await.unwrap(), 1);
+    assert_eq!(site.nimbus.app.gather_digests().await.unwrap(), 0);
     assert_eq!(site.deliver().await, 1);
     assert_eq!(site.deliver().await, 0);
     let mails = relay.mails();

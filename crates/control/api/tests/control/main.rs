@@ -58,5 +58,6 @@ mod socket_io;
 mod support;
 mod tenants;
 mod webhook_receiver;
+mod workflows;
 mod workspace_names;
 mod zones;

@@ -103,6 +103,8 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         | "notifications.read"
         | "notifications.read_all"
         | "webhooks.rotate"
+        | "schedules.pause"
+        | "schedules.resume"
         | "webhooks.test"
         | "webhooks.resend"
         | "deliveries.resend"
@@ -177,6 +179,8 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         ("{resolver}", "secret"),
         ("{pool}", "no-such-pool"),
         ("{class}", "no-such-class"),
+        ("{workflow}", "no-such-workflow"),
+        ("{schedule}", "no-such-schedule"),
     ] {
         path = path.replace(name, value);
     }

@@ -15,3 +15,4 @@ mod reads;
 mod start;
 mod stops;
 mod support;
+mod workflows;

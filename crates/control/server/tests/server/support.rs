@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nimbus_control_server::{
     ApiOptions, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions, RunLimits,
-    RunOptions, ServerOptions,
+    RunOptions, ServerOptions, WorkflowOptions,
 };
 use nimbus_control_store::{Isolation, Store};
 use serde_json::{Value, json};
@@ -49,6 +49,7 @@ pub(crate) fn options(folder: &Path, binaries: &Path) -> ServerOptions {
             node_modules: None,
             sandbox: None,
         },
+        workflows: WorkflowOptions::default(),
         operator: "Operator".to_owned(),
         valkey: None,
     }

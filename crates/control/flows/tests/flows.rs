@@ -1,0 +1,284 @@
+//! The control plane's workflows in memory, over ports that a test moves by hand.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nimbus_control_flows::{
+    APPROVAL_DECISION, ApprovalStanding, ExportedStates, PlatformWork, RUN_CHANGED, RemovedRecords,
+    RunFlowInput, RunStanding, RunWork, TokenCleanupWorkflow, approval_flow_of, definitions,
+    ensure_platform_schedules, new_run_flow, platform_schedules,
+};
+use nimbus_core::{Error, ErrorCode, Result, TenantId};
+use nimbus_workflows::{Control, FlowDef as _, FlowId, FlowState, NewFlow};
+use nimbus_workflows_testing::{MemoryControl, MemoryStore, MemoryWorker, eventually};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A control plane of one run.
+#[derive(Debug, Default)]
+struct Plane {
+    run: Mutex<Option<RunStanding>>,
+    approval: Mutex<Option<ApprovalStanding>>,
+    stopped: Mutex<u32>,
+    failures: Mutex<u32>,
+    called: Mutex<BTreeMap<&'static str, u32>>,
+}
+
+impl Plane {
+    fn call(&self, name: &'static str) -> Result<()> {
+        *self.called.lock().entry(name).or_default() += 1;
+        let mut failures = self.failures.lock();
+        if *failures == 0 {
+            return Ok(());
+        }
+        *failures -= 1;
+        Err(Error::new(ErrorCode::INTERNAL, "not now"))
+    }
+
+    fn run_is(&self, status: &str, result: Option<&str>, approval: Option<Uuid>) {
+        *self.run.lock() = Some(RunStanding {
+            status: status.to_owned(),
+            result: result.map(str::to_owned),
+            approval,
+            problem: None,
+        });
+    }
+
+    fn approval_is(&self, status: &str) {
+        *self.approval.lock() = Some(ApprovalStanding {
+            status: status.to_owned(),
+            seconds_left: Some(3600),
+        });
+    }
+}
+
+#[async_trait]
+impl PlatformWork for Plane {
+    async fn remove_ended_sessions(&self) -> Result<u64> {
+        self.call("sessions").map(|()| 7)
+    }
+    async fn remove_old_records(&self) -> Result<RemovedRecords> {
+        self.call("records").map(|()| RemovedRecords::default())
+    }
+    async fn archive_audit(&self) -> Result<u64> {
+        self.call("audit").map(|()| 0)
+    }
+    async fn gather_digests(&self) -> Result<u64> {
+        self.call("digests").map(|()| 0)
+    }
+    async fn export_states(&self) -> Result<ExportedStates> {
+        let off = ExportedStates {
+            off: true,
+            ..ExportedStates::default()
+        };
+        self.call("states").map(|()| off)
+    }
+}
+
+#[async_trait]
+impl RunWork for Plane {
+    async fn run_standing(&self, _: TenantId, _: Uuid, _: i32) -> Result<Option<RunStanding>> {
+        self.call("run")?;
+        Ok(self.run.lock().clone())
+    }
+    async fn approval_standing(&self, _: TenantId, _: Uuid) -> Result<Option<ApprovalStanding>> {
+        self.call("approval")?;
+        Ok(self.approval.lock().clone())
+    }
+    async fn stop_run(&self, _: TenantId, _: Uuid) -> Result<()> {
+        *self.stopped.lock() += 1;
+        self.run_is("ended", Some("cancelled"), None);
+        Ok(())
+    }
+}
+
+struct World {
+    plane: Arc<Plane>,
+    control: MemoryControl,
+    _worker: MemoryWorker,
+}
+
+fn world() -> World {
+    let plane = Arc::new(Plane::default());
+    let store = MemoryStore::default();
+    let platform: Arc<dyn PlatformWork> = plane.clone();
+    let runs: Arc<dyn RunWork> = plane.clone();
+    World {
+        control: MemoryControl::new(&store),
+        _worker: MemoryWorker::start(&store, definitions(&platform, &runs)),
+        plane,
+    }
+}
+
+impl World {
+    /// Starts the workflow of a run.
+    async fn begin(&self, action: &str) -> FlowId {
+        let input = RunFlowInput {
+            tenant: TenantId::random(),
+            run: Uuid::new_v4(),
+            life: 1,
+        };
+        let new = new_run_flow(action, &input).unwrap().unwrap();
+        let id = new.id.clone();
+        self.control.start(new).await.unwrap();
+        id
+    }
+
+    async fn tell(&self, id: &FlowId, topic: &str) {
+        let told = self.control.signal(id, topic, Value::Null, None);
+        told.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_run_waits_for_people_then_for_its_row_and_ends_as_it_does() {
+    let world = world();
+    world.plane.approval_is("pending");
+    world.plane.run_is("queued", None, Some(Uuid::new_v4()));
+    let id = world.begin("deploy").await;
+    let chain = approval_flow_of(&id).unwrap();
+    eventually("the chain waits", async || {
+        world.control.status(&chain).await.is_ok()
+            && world.plane.called.lock().get("approval") == Some(&1)
+    })
+    .await;
+    // A signal decides nothing by itself.
+    world.tell(&chain, APPROVAL_DECISION).await;
+    eventually("it looked again", async || {
+        world.plane.called.lock().get("approval") == Some(&2)
+    })
+    .await;
+    assert_eq!(
+        world.control.status(&chain).await.unwrap().state,
+        FlowState::Running
+    );
+    world.plane.approval_is("approved");
+    world.plane.run_is("running", None, None);
+    world.tell(&chain, APPROVAL_DECISION).await;
+    let approved = world.control.result(&chain).await.unwrap();
+    assert_eq!(approved, FlowState::Succeeded(json!("approved")));
+    world.plane.run_is("ended", Some("succeeded"), None);
+    world.tell(&id, RUN_CHANGED).await;
+    let ended = world.control.result(&id).await.unwrap();
+    assert_eq!(ended, FlowState::Succeeded(json!({"result": "succeeded"})));
+    assert_eq!(*world.plane.stopped.lock(), 0);
+}
+
+#[tokio::test]
+async fn a_run_that_failed_fails_its_workflow_and_one_that_is_gone_does_not() {
+    let world = world();
+    world.plane.run_is("ended", Some("failed"), None);
+    let id = world.begin("destroy").await;
+    let FlowState::Failed(failure) = world.control.result(&id).await.unwrap() else {
+        unreachable!("it failed");
+    };
+    assert_eq!(failure.code, "NIM-0909");
+    *world.plane.run.lock() = None;
+    let id = world.begin("preview").await;
+    let gone = world.control.result(&id).await.unwrap();
+    assert_eq!(gone, FlowState::Succeeded(json!({"result": null})));
+}
+
+#[tokio::test]
+async fn a_workflow_that_is_cancelled_takes_its_run_along() {
+    let world = world();
+    world.plane.run_is("running", None, None);
+    let id = world.begin("refresh").await;
+    eventually("it follows the run", async || {
+        world.plane.called.lock().get("run") >= Some(&2)
+    })
+    .await;
+    world.control.cancel(&id).await.unwrap();
+    assert_eq!(
+        world.control.result(&id).await.unwrap(),
+        FlowState::Cancelled
+    );
+    assert_eq!(*world.plane.stopped.lock(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn scheduled_work_that_fails_is_tried_again_and_its_history_has_the_end() {
+    let world = world();
+    *world.plane.failures.lock() = 3;
+    let id = FlowId::new("schedule:cleanup-expired-tokens:now").unwrap();
+    let new = NewFlow::of::<TokenCleanupWorkflow>(id.clone(), &()).unwrap();
+    world.control.start(new).await.unwrap();
+    let ended = world.control.result(&id).await.unwrap();
+    assert_eq!(ended, FlowState::Succeeded(json!(7)));
+    assert_eq!(world.plane.called.lock().get("sessions"), Some(&4));
+}
+
+#[tokio::test]
+async fn schedules_are_made_once_and_a_paused_one_stays_paused() {
+    let world = world();
+    ensure_platform_schedules(&world.control).await.unwrap();
+    let mut paused = platform_schedules().remove(0);
+    paused.paused = true;
+    world.control.put_schedule(&paused).await.unwrap();
+    let mut earlier = platform_schedules().remove(1);
+    earlier.flow = "OlderWorkflow".to_owned();
+    world.control.put_schedule(&earlier).await.unwrap();
+    ensure_platform_schedules(&world.control).await.unwrap();
+    let found: BTreeMap<_, _> = world
+        .control
+        .schedules()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|view| (view.schedule.name.clone(), view.schedule))
+        .collect();
+    assert_eq!(found.len(), platform_schedules().len());
+    assert!(found[&paused.name].paused);
+    assert_eq!(found[&earlier.name].flow, TokenCleanupWorkflow::NAME);
+}
+
+#[tokio::test]
+async fn every_schedule_starts_its_work() {
+    let world = world();
+    for schedule in platform_schedules() {
+        let id = FlowId::new(format!("{}now", schedule.id_prefix())).unwrap();
+        let new = NewFlow {
+            id: id.clone(),
+            flow: schedule.flow,
+            input: schedule.input,
+        };
+        world.control.start(new).await.unwrap();
+        let ended = world.control.result(&id).await.unwrap();
+        assert!(matches!(ended, FlowState::Succeeded(_)), "{id}: {ended:?}");
+    }
+    let called: Vec<_> = world.plane.called.lock().keys().copied().collect();
+    assert_eq!(
+        called,
+        ["audit", "digests", "records", "sessions", "states"]
+    );
+}
+
+#[tokio::test]
+async fn earlier_names_start_the_same() {
+    let world = world();
+    world.plane.run_is("ended", Some("succeeded"), None);
+    let input = RunFlowInput {
+        tenant: TenantId::random(),
+        run: Uuid::new_v4(),
+        life: 1,
+    };
+    for flow in [
+        "PulumiDeployWorkflow",
+        "PulumiDestroyWorkflow",
+        "PulumiPreviewWorkflow",
+    ] {
+        let new = NewFlow {
+            id: FlowId::new(flow).unwrap(),
+            flow: flow.to_owned(),
+            input: serde_json::to_value(&input).unwrap(),
+        };
+        let id = new.id.clone();
+        world.control.start(new).await.unwrap();
+        let ended = world.control.result(&id).await.unwrap();
+        assert_eq!(ended, FlowState::Succeeded(json!({"result": "succeeded"})));
+    }
+}
