@@ -32,8 +32,9 @@ use tracing::{debug, warn};
 use crate::database::told_to_stop;
 use crate::stopping;
 
-/// What a request may have before its body. Tokens and cookies of ours have some kilobytes.
-const LARGEST_HEAD: usize = 64 << 10;
+/// What a request may have before its body, and as much again may have arrived with the last of it. Tokens and cookies
+/// of ours have some kilobytes.
+const LARGEST_HEAD: usize = 32 << 10;
 
 /// What connections may use.
 #[derive(Clone, Copy, Debug)]
