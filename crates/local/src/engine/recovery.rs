@@ -246,12 +246,12 @@ mod tests {
             provider: provider.to_owned(),
         };
         let location = StackLocation {
-            directory: "/work/my shop".into(),
+            directory: "/srv/my shop".into(),
             stack: "organization/shop/dev".to_owned(),
             backend: Some("file:///states".to_owned()),
             granted: StackGrant::Named,
         };
-        let usual = "nimbus program import aws:s3/bucket:Bucket 'it'\\''s' ID --dir '/work/my shop' --stack \
+        let usual = "nimbus program import aws:s3/bucket:Bucket 'it'\\''s' ID --dir '/srv/my shop' --stack \
                      organization/shop/dev --backend file:///states";
         let stack = Some("urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev");
         let default = "urn:pulumi:dev::shop::pulumi:providers:aws::default_7::id";
