@@ -241,6 +241,7 @@ codes! {
     STACK_NEEDED = 776, Refused, final, "Other stacks that are deployed need this one";
     ACCOUNT_OTHER = 777, Refused, final, "The credentials are those of another account";
     UNIT_OVERTIME = 778, Failed, final, "A stack took longer than it may";
+    ADOPTION_UNVERIFIED = 779, Failed, final, "What was adopted could not be compared with its programs";
 
     // The control plane's database, tenancy and server.
     DATABASE_UNAVAILABLE = 800, Unavailable, retry, "The database cannot be reached";

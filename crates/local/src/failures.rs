@@ -22,7 +22,8 @@ struct ObservedFailures {
     steps: BTreeMap<String, String>,
     failed_create: bool,
     limit: bool,
-    corrupt: bool,
+    /// Steps whose outcome nobody knows.
+    unknown: bool,
 }
 
 impl FailureWatch {
@@ -44,8 +45,10 @@ impl FailureWatch {
                 | ErrorCode::JOURNAL_DAMAGED
                 | ErrorCode::JOURNAL_BASE
         );
-        if damaged || seen.corrupt {
+        if damaged {
             Some(RollbackTrigger::StateCorruption)
+        } else if seen.unknown {
+            Some(RollbackTrigger::UnknownOutcome)
         } else if seen.limit {
             Some(RollbackTrigger::ServiceLimit)
         } else if seen.failed_create {
@@ -79,7 +82,9 @@ impl EventSink for FailureWatch {
                 seen.failed_create |= creates;
                 seen.limit |= *cause == FailureCause::ServiceLimit;
             }
-            EngineEvent::Summary(summary) => self.seen.lock().corrupt |= summary.maybe_corrupt,
+            // In the protocol's words a state may be corrupt when an outcome is missing in it. The journal has it as
+            // unknown, and it is looked up.
+            EngineEvent::Summary(summary) => self.seen.lock().unknown |= summary.maybe_corrupt,
             _ => {}
         }
         self.audience.emit(event);
@@ -173,7 +178,8 @@ mod tests {
             succeeded: false,
             policy_packs: BTreeMap::new(),
         });
-        assert_eq!(watch([summary]), Some(RollbackTrigger::StateCorruption));
+        let lost = [failed(StepOp::Create, FailureCause::Other), summary];
+        assert_eq!(watch(lost), Some(RollbackTrigger::UnknownOutcome));
         let watch = FailureWatch::new(Arc::new(Nobody));
         let broken = Error::new(ErrorCode::STATE_BROKEN, "x");
         assert_eq!(

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result, shell_word};
 use nimbus_disk::unwritable;
 use nimbus_engine_operations::{
-    Cancellation, IsolationMode, PolicyPackRequest, ProgramNetwork, SandboxSettings,
+    Cancellation, IsolationMode, PackagePolicy, PolicyPackRequest, ProgramNetwork, SandboxSettings,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_rehearsal::{
@@ -46,6 +46,8 @@ pub struct LocalRunOptions {
     pub observer: Observer,
     /// Hears units besides the event bus.
     pub listener: Option<UnitEvents>,
+    /// What becomes of packages that programs lack.
+    pub packages: PackagePolicy,
 }
 
 /// Puts the ports of a deployment together.
@@ -67,6 +69,7 @@ pub fn local_ports(
         orders,
         observer,
         listener,
+        packages,
     } = options;
     let state = place.state_folder();
     let made = place.records.files().create_folders(&state);
@@ -90,6 +93,12 @@ pub fn local_ports(
         parallel: None,
         allow_mass_removal: choices.allow_mass_removal,
         policy_packs: policy_packs(&choices.policy_packs, sandbox.as_ref())?,
+        packages,
+        by_hand: Some(command_words(
+            place,
+            environment,
+            choices.backend.as_deref(),
+        )),
     };
     let records = &place.records;
     let engine = LocalEngine::new(
@@ -262,4 +271,21 @@ fn declarations(workspace: &Workspace) -> Result<Declarations> {
         }
     }
     Ok(found)
+}
+
+/// What every command about an environment of a deployment ends with.
+fn command_words(
+    place: &DeploymentPlace,
+    environment: EnvironmentName,
+    backend: Option<&str>,
+) -> String {
+    let id = &place.deployment.manifest.metadata.id;
+    let mut words = format!("{id} --environment {environment}");
+    if place.records.is_rehearsal() {
+        words.push_str(" --rehearse");
+    }
+    if let Some(backend) = backend {
+        words.push_str(&format!(" --backend {}", shell_word(backend)));
+    }
+    words
 }

@@ -13,7 +13,9 @@ use nimbus_aws::{Aws, AwsSettings, AwsVariables};
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_engine_backend::store::{GIVEN, Storage};
 use nimbus_engine_backend::{EnvironmentVariables, PASSPHRASE};
-use nimbus_engine_operations::{Cancellation, SandboxSettings, StackGrant, StateLocation};
+use nimbus_engine_operations::{
+    Cancellation, PackagePolicy, SandboxSettings, StackGrant, StateLocation,
+};
 use nimbus_engine_ports::ProviderHost;
 use nimbus_orchestrator::{CheckCommand, LookupValue};
 use nimbus_rehearsal::{FaultOrders, Observer};
@@ -112,6 +114,8 @@ pub fn served_ports(
         parallel: None,
         allow_mass_removal: run.allow_mass_removal,
         policy_packs: Vec::new(),
+        packages: PackagePolicy::Install,
+        by_hand: None,
     };
     let events = unit_events(bus, &observer, None);
     let components = WorkspaceComponents::new(&run.workspace, run.sandbox.as_ref());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use jiff::Timestamp;
-use nimbus_core::ComponentName;
+use nimbus_core::{ComponentName, printable};
 use nimbus_engine_model::StepOp;
 use nimbus_engine_ports::{EngineEvent, EventSink, Severity, StepEvent};
 use nimbus_orchestrator::{DiagnosticLevel, ResourceStatus, RunEvent};
@@ -95,7 +95,8 @@ impl EventSink for UnitEventSink {
                     // What the engine itself says is of the run: programs talk much, and go to the log.
                     unit: (said.severity != Severity::Notice).then(|| self.unit.clone()),
                     level,
-                    message: said.message.trim_end().to_owned(),
+                    // Records and logs are read anywhere; colours of a program are for the terminal that it thought it had.
+                    message: printable(said.message.trim_end()).into_owned(),
                 });
             }
             EngineEvent::PolicyViolation(violation) => {

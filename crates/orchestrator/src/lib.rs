@@ -16,6 +16,7 @@ pub mod init_file;
 mod manifest;
 mod memory;
 pub mod naming;
+mod needed_values;
 mod network;
 mod origin;
 mod parameters;
@@ -49,6 +50,7 @@ pub use manifest::{
     referenced,
 };
 pub use memory::{RememberedRun, UnitMemory};
+pub use needed_values::{NeededInput, NeededValue, needed_inputs};
 pub use network::NetworkAccess;
 pub use origin::{PlacedValue, ValueLayer, placed_values};
 pub use parameters::{RepeatedParameter, own_parameter, whole_key};

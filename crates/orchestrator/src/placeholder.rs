@@ -135,19 +135,23 @@ impl Placeholder {
     }
 
     fn templates(&self) -> impl Iterator<Item = &TemplateText> {
-        let parameters: &[TemplateText] = match &self.source {
+        self.parameters().iter().chain(&self.default)
+    }
+
+    /// What has to be known before its source can be asked.
+    pub(crate) fn parameters(&self) -> &[TemplateText] {
+        match &self.source {
             PlaceholderSource::Component { output, .. } => std::slice::from_ref(output),
             PlaceholderSource::Env { variable } => std::slice::from_ref(variable),
             PlaceholderSource::Aws { parameters, .. }
             | PlaceholderSource::Calculate { parameters, .. }
             | PlaceholderSource::Resolver { parameters, .. } => parameters,
-        };
-        parameters.iter().chain(&self.default)
+        }
     }
 }
 
 impl TemplateText {
-    fn literal(&self) -> Option<&str> {
+    pub(crate) fn literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
             [TextPart::Text(text)] => Some(text),

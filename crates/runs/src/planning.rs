@@ -5,17 +5,23 @@ use std::collections::BTreeMap;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::validate::{FindingSeverity, ValidationFinding, validate};
 use nimbus_orchestrator::{
-    GraphUnit, Manifest, PlanSubject, RememberedRun, RunPlan, RunReason, UnitGraph, naming,
+    GraphUnit, LookupValue, Manifest, NeededValue, PlanSubject, RememberedRun, RunPlan, RunReason,
+    UnitGraph, naming, needed_inputs,
 };
 
 use crate::context::RunContext;
 use crate::ports::RunPorts;
 use crate::record::RunRequest;
 
-/// Checks the manifest as `nimbus validate` does: errors end here, warnings are returned.
-pub(crate) async fn check(context: &RunContext) -> Result<Vec<ValidationFinding>> {
+/// Checks the manifest as `nimbus validate` does, and that the secrets and variables of what is chosen are there: errors
+/// end here, warnings are returned.
+pub(crate) async fn check(
+    context: &RunContext,
+    chosen: Option<&[ComponentName]>,
+) -> Result<Vec<ValidationFinding>> {
     let library = context.ports.components.templates().await?;
-    let findings = validate(&context.manifest, &library, &[context.environment]);
+    let mut findings = validate(&context.manifest, &library, &[context.environment]);
+    findings.extend(missing_values(context, chosen).await);
     let (errors, warnings): (Vec<_>, Vec<_>) = findings
         .into_iter()
         .partition(|finding| finding.severity == FindingSeverity::Error);
@@ -30,6 +36,30 @@ pub(crate) async fn check(context: &RunContext) -> Result<Vec<ValidationFinding>
     let message = format!("{first}{rest}");
     let error = context.pointed(first.spot.as_ref(), ErrorCode::DEPLOYMENT_INVALID, message);
     Err(error.with_help(help))
+}
+
+/// Values that only the outside has, and has not. Asked before the first unit starts: a unit whose turn comes late
+/// would find out in the middle, with half of the environment changed. What cannot be asked, for a key that does not
+/// fit, is told by whoever needs it.
+async fn missing_values(
+    context: &RunContext,
+    chosen: Option<&[ComponentName]>,
+) -> Vec<ValidationFinding> {
+    let values = &context.ports.values;
+    let mut missing = Vec::new();
+    for input in needed_inputs(&context.manifest, context.environment) {
+        if chosen.is_some_and(|chosen| !chosen.contains(&input.stack)) {
+            continue;
+        }
+        let answer = match &input.value {
+            NeededValue::Secret(name) => values.secret(context.environment, name).await,
+            NeededValue::Variable(name) => values.env(name).await,
+        };
+        if matches!(answer, Ok(LookupValue::Absent)) {
+            missing.push(input.missing(context.id()));
+        }
+    }
+    missing
 }
 
 /// The units that a run is about: all of them, or the chosen ones with what lies between.

@@ -78,7 +78,7 @@ async fn look(
 ) -> Result<PreviewReport> {
     let started = Instant::now();
     context.refuse_lost_states().await?;
-    let findings = planning::check(&context).await?;
+    let findings = planning::check(&context, request.components.as_deref()).await?;
     let graph = planning::graph(&context, request.components.as_deref())?;
     // Units would find out one by one, in the middle, that their states cannot be opened.
     context.ready(graph.names()).await?;

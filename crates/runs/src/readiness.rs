@@ -74,7 +74,7 @@ fn concerned<'a>(
 
 /// Whether the manifest is sound, and what a single component needs is there.
 async fn deployment(context: &RunContext, chosen: Option<&[ComponentName]>) -> Result<Vec<String>> {
-    let findings = planning::check(context).await?;
+    let findings = planning::check(context, chosen).await?;
     if let Some([component]) = chosen {
         planning::require_needs(context, component).await?;
     }

@@ -117,6 +117,10 @@ pub struct UnitFailure {
     pub trigger: Option<RollbackTrigger>,
     /// Whether it waits for a person to look for what may have been created.
     pub open_creates: bool,
+    /// Steps that were done before it failed, by kind.
+    pub changes: BTreeMap<String, u64>,
+    /// How many resources are recorded now; `None` where nobody looked.
+    pub resources: Option<u64>,
 }
 
 impl UnitFailure {
@@ -136,6 +140,8 @@ impl From<Error> for UnitFailure {
             error,
             trigger: None,
             open_creates: false,
+            changes: BTreeMap::new(),
+            resources: None,
         }
     }
 }

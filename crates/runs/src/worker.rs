@@ -116,6 +116,22 @@ impl RunWorker {
         }
     }
 
+    /// What a unit did before it failed was done all the same.
+    fn count_partial(&self, component: &ComponentName, failed: &UnitFailure, started: Instant) {
+        if failed.changes.is_empty() {
+            return;
+        }
+        let work = UnitWork {
+            report: UnitReport {
+                changes: failed.changes.clone(),
+                ..UnitReport::default()
+            },
+            seconds: started.elapsed().as_secs(),
+            ..UnitWork::default()
+        };
+        self.done.lock().insert(component.clone(), work);
+    }
+
     /// Units that went back with values that no longer hold, and which.
     pub(crate) fn stale(&self) -> StaleUnits {
         self.stale.lock().clone()
@@ -298,9 +314,11 @@ impl RunWorker {
 impl UnitWorker for RunWorker {
     async fn start(&self, component: &ComponentName) -> UnitOutcome {
         let span = spans::unit(component, self.work.word());
+        let started = Instant::now();
         let ended = self.act(component).instrument(span.clone()).await;
         let outcome = ended.unwrap_or_else(|failed| {
             self.notice_failure(component, &failed);
+            self.count_partial(component, &failed, started);
             if let Some(trigger) = failed.trigger {
                 self.undoing.lock().trigger.get_or_insert(trigger);
             }
@@ -402,7 +420,7 @@ impl RunListener for RunWorker {
             changes,
             ..
         } = &mut event
-            && *state == UnitState::Succeeded
+            && let UnitState::Succeeded | UnitState::Failed { .. } = state
             && let Some(work) = self.done.lock().get(component).cloned()
         {
             *reason = work.reason;

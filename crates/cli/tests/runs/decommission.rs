@@ -25,7 +25,11 @@ fn real(site: &Site, verb: &str, environment: &str, more: &[&str]) {
     let usual = [verb, ID, "--environment", environment, "--yes", "--json"];
     // The last environment of several is meant, and alone.
     let gate = ["--confirm", "--skip-gate", "tried alone"];
-    let gate = if verb == "deploy" { &gate[..] } else { &[] };
+    let gate = if verb == "deploy" {
+        &gate[..]
+    } else {
+        &gate[..1]
+    };
     site.run(&[&usual, gate, more].concat()).ok();
 }
 

@@ -138,7 +138,7 @@ impl Walk {
             let command = command_in(next);
             if command.iter().any(|word| word == "--forget-creates") {
                 // The stack that waits for it names the same command.
-                let named = format!("run `nimbus {}` with --forget-creates", command[0]);
+                let named = format!("`nimbus {}`", command.join(" "));
                 assert!(said.contains(&named), "{state}: {named}: {said}");
             }
             let words: Vec<&str> = command.iter().map(String::as_str).collect();

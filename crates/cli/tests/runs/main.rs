@@ -36,5 +36,6 @@ mod strict_states;
 mod terminal;
 #[path = "../shared/terminal.rs"]
 mod terminal_session;
+mod told;
 mod trace;
 mod words;

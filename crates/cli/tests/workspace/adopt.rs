@@ -170,6 +170,44 @@ fn states_come_along_with_their_urns_and_a_preview_plans_nothing() {
     assert!(place.path(MANIFEST).exists());
 }
 
+/// The promise that nothing of a project is changed holds for its packages, too; and what was not compared is not called
+/// compared.
+#[test]
+fn without_packages_nothing_is_installed_and_nothing_is_called_compared() {
+    let sdk = tool_or_skip!(Tool::NodeSdk);
+    let place = examples(&sdk);
+    up(&place, "network", "dev");
+    fs::remove_file(place.path("network/node_modules")).unwrap();
+    place.write(
+        "network/package-lock.json",
+        "{\"lockfileVersion\": 3, \"packages\": {}}\n",
+    );
+    let url = state_url(&place);
+    let asked = [&["network", "--state", &url], MAPS].concat();
+    let ran = adopt(&place, &asked);
+    assert_ne!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("NIM-0779"), "{ran:?}");
+    assert!(ran.stderr.contains("--expect-no-changes"), "{ran:?}");
+    assert!(
+        ran.stdout.contains("! Not compared: network in test"),
+        "{ran:?}"
+    );
+    assert!(!ran.stdout.contains('✓'), "{ran:?}");
+    assert!(!place.path("network/node_modules").exists());
+
+    // The name that is taken now is the project's own, and the command says so.
+    let words = "--name network=network-2";
+    let given = place.run(
+        &[
+            &["adopt", "--id", "D2ACME", "--project", "acme"],
+            &asked[..],
+        ]
+        .concat(),
+    );
+    assert!(given.stderr.contains("NIM-0734"), "{given:?}");
+    assert!(given.stderr.contains(words), "{given:?}");
+}
+
 #[test]
 fn an_adoption_is_shown_first_and_can_be_taken_back() {
     let sdk = tool_or_skip!(Tool::NodeSdk);
@@ -362,7 +400,7 @@ fn a_secret_that_a_program_forgets_to_mark_is_in_no_file_and_no_output() {
         "--no-typecheck",
     ];
     let missing = place.run(&preview);
-    assert!(missing.stdout.contains("nimbus secret set"), "{missing:?}");
+    assert!(missing.stderr.contains("nimbus secret set"), "{missing:?}");
 
     let mut set = place.command(&["secret", "set", "D1ACME", "vault/password"]);
     set.write_stdin("hunter2-forgotten\n");

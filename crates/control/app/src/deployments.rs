@@ -6,14 +6,12 @@ use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_auth::role::SWITCH_ENVIRONMENT;
 use nimbus_control_store::{
-    DeploymentFilter, ListPage, NewDeployment, StoreError, StoredDeployment, StoredRun, Tenant,
-    TenantFilter, TenantTx,
+    DeploymentFilter, ListPage, NewDeployment, StoreError, StoredDeployment, Tenant, TenantFilter,
+    TenantTx,
 };
 use nimbus_core::{DeploymentId, EnvironmentName, Error, ErrorCode, TenantId};
 use nimbus_document::Document;
-use nimbus_orchestrator::{
-    FILE_NAME, InitAnswers, Manifest, RunAction, RunResult, edit, init_file, render,
-};
+use nimbus_orchestrator::{FILE_NAME, InitAnswers, Manifest, edit, init_file, render};
 use serde_json::{Value, json};
 
 use crate::app::{App, Permit};
@@ -22,6 +20,7 @@ use crate::failure::{Failure, Result};
 use crate::gates::managed_changes;
 use crate::input;
 use crate::repeat::RequestKey;
+use crate::runs_left::leave_something;
 
 /// The largest manifest that is kept.
 const MOST_MANIFEST_BYTES: usize = 512 * 1024;
@@ -279,7 +278,7 @@ impl App {
                 self.ensure_in_all(call, &permit, &manifest)?;
                 for environment in manifest.environments.keys() {
                     let runs = tx.runs_begun(id, environment.as_str(), false).await?;
-                    if runs.iter().find_map(leaves_nothing) == Some(false) {
+                    if leave_something(&runs) {
                         let message = format!("{environment} of {id} is deployed");
                         return Err(Error::new(ErrorCode::DEPLOYMENT_BUSY, message)
                             .with_help("destroy it first")
@@ -480,16 +479,4 @@ fn busy(id: &str) -> Failure {
     )
     .with_help("wait for them, or cancel them")
     .into()
-}
-
-/// Whether nothing is left after this run; nothing of one that only looked.
-fn leaves_nothing(run: &StoredRun) -> Option<bool> {
-    let succeeded = run.result.as_deref() == Some(RunResult::Succeeded.word());
-    match run.action.parse::<RunAction>() {
-        Ok(RunAction::Destroy) => Some(succeeded),
-        Ok(RunAction::Deploy | RunAction::Rollback) => Some(false),
-        Ok(RunAction::Preview | RunAction::Refresh) => None,
-        // What nobody here knows may have left something.
-        Err(()) => Some(false),
-    }
 }

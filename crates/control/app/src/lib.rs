@@ -59,6 +59,7 @@ mod run_input;
 mod run_signals;
 mod run_view;
 mod runs;
+mod runs_left;
 mod secrets;
 mod semantic;
 mod setup;

@@ -59,8 +59,8 @@ pub use plan::{PlanError, SealedPart};
 pub use processes::Processes;
 pub use report::OperationReport;
 pub use request::{
-    ImportItem, OperationOptions, OperationRequest, PolicyPackRequest, ResourceSelection,
-    StackLocation, StateLocation,
+    ImportItem, OperationOptions, OperationRequest, PackagePolicy, PolicyPackRequest,
+    ResourceSelection, StackLocation, StateLocation,
 };
 pub use required::{plugin_folder, refused_provider, required_plugins};
 pub use runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};

@@ -34,7 +34,7 @@ use crate::isolation;
 use crate::project_parts::{
     Language, config_json, pack_options, program_folder, project_plugins, runtime_options,
 };
-use crate::request::OperationOptions;
+use crate::request::{OperationOptions, PackagePolicy};
 use crate::required::packages_of;
 use crate::runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 
@@ -250,7 +250,8 @@ impl Processes {
         language: Option<&Language>,
     ) -> Result<()> {
         let sandboxed = setup.request.options.sandbox.is_some();
-        let wanted = setup.request.needs_program() && !sandboxed;
+        let installs = setup.request.options.packages == PackagePolicy::Install;
+        let wanted = setup.request.needs_program() && installs && !sandboxed;
         let cache = cache(&self.environment).filter(|_| wanted);
         let (Some(cache), Some(language)) = (cache, language) else {
             return Ok(());

@@ -106,8 +106,20 @@ pub struct OperationOptions {
     /// Run the program before a destroy or a refresh: for the configuration of its providers, and
     /// for its hooks.
     pub run_program: bool,
+    /// What becomes of packages that the program lacks.
+    pub packages: PackagePolicy,
     /// How the program is kept from everything else; `None`: not at all.
     pub sandbox: Option<nimbus_engine_sandbox::SandboxSettings>,
+}
+
+/// What becomes of packages that a program lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PackagePolicy {
+    /// They are installed beside the program, from its lock file.
+    #[default]
+    Install,
+    /// Nothing is written there, and the program fails for want of them.
+    LeaveAlone,
 }
 
 impl OperationOptions {

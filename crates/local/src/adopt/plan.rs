@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use indexmap::IndexMap;
-use nimbus_core::{ComponentName, EnvironmentName, ErrorCode, Result};
+use nimbus_core::{ComponentName, EnvironmentName, ErrorCode, Result, shell_word};
 use nimbus_document::Document;
 use nimbus_engine_backend::project::{ConfigMap, ConfigValue, StackSettings};
 use nimbus_orchestrator::{
@@ -15,7 +15,7 @@ use nimbus_workspace::Workspace;
 use serde_json::{Map, Value, json};
 
 use super::AdoptionRequest;
-use super::mapping::{MappedProjects, NamedProject, map_projects, refused};
+use super::mapping::{MappedProjects, NamedProject, StackMapping, map_projects, refused};
 use super::references::{AdoptedEdge, ReferenceHints, ReferenceTarget, edges};
 use super::survey::{SurveyedProject, refuse_elsewhere, survey};
 
@@ -65,7 +65,7 @@ impl AdoptionPlan {
         refuse_elsewhere(&surveyed, request, workspace)?;
         let named = named(&surveyed, request)?;
         let mapped = map_projects(&named, &request.mappings, &request.environments)?;
-        refuse_taken(&mapped, workspace)?;
+        refuse_taken(&mapped, &named, request, workspace)?;
         AdoptionDraft {
             request,
             workspace,
@@ -111,16 +111,27 @@ fn named(surveyed: &[SurveyedProject], request: &AdoptionRequest) -> Result<Vec<
     Ok(surveyed.iter().map(project).collect())
 }
 
-fn refuse_taken(mapped: &MappedProjects, workspace: &Workspace) -> Result<()> {
+fn refuse_taken(
+    mapped: &MappedProjects,
+    projects: &[NamedProject],
+    request: &AdoptionRequest,
+    workspace: &Workspace,
+) -> Result<()> {
     let registered = workspace.library()?.stacks;
-    for name in mapped.components.keys() {
+    for (name, component) in &mapped.components {
         if registered.contains_key(name) || workspace.stack_source(name).exists() {
             let message = format!("the workspace has a stack `{name}` already");
-            return Err(
-                nimbus_core::Error::new(ErrorCode::STACK_REGISTERED, message).with_help(format!(
-                    "give the project's component another name: --name PROJECT={name}-2"
-                )),
-            );
+            let mapped = |one: &StackMapping| one.component.as_ref() == Some(name);
+            let project = projects.get(component.project);
+            let help = match project.filter(|_| !request.mappings.iter().any(mapped)) {
+                Some(project) => format!(
+                    "give the project's component another name: --name {}={name}-2",
+                    shell_word(&project.name)
+                ),
+                None => format!("give its component another name in --map, such as {name}-2@…"),
+            };
+            let taken = nimbus_core::Error::new(ErrorCode::STACK_REGISTERED, message);
+            return Err(taken.with_help(help));
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! A unit on the embedded engine.
 
+mod counts;
 mod recovery;
 mod restore;
 mod stale;
@@ -12,11 +13,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result, StackOperation};
 use nimbus_engine_backend::{BackendError, EnvironmentVariables, Keyring, passphrase};
-use nimbus_engine_model::{Snapshot, StepOp};
+use nimbus_engine_model::Snapshot;
 use nimbus_engine_operations::{
     Cancellation, EmbeddedEngine, Engine, GivenConfig, NeighbourOutputs, OfficialEngine,
-    OperationOptions, OperationReport, OperationRequest, PolicyPackRequest, Processes,
-    ProgramNetwork, SandboxSettings, StackAccess, StackLocation, StateLocation, stack_outputs,
+    OperationOptions, OperationReport, OperationRequest, PackagePolicy, PolicyPackRequest,
+    Processes, ProgramNetwork, SandboxSettings, StackAccess, StackLocation, StateLocation,
+    stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_orchestrator::{
@@ -27,6 +29,7 @@ use nimbus_runs::{UnitAddress, UnitFailure, UnitJob, UnitOperation, UnitReport};
 use nimbus_workspace::{Workspace, add_program};
 use serde_json::Value;
 
+use self::counts::{counted, left};
 use self::time_limit::{in_time, too_late};
 use crate::conversion::{UNKNOWN_TEXT, lookup_values, property_values};
 use crate::failures::FailureWatch;
@@ -56,6 +59,11 @@ pub(crate) struct LocalOptions {
     pub(crate) allow_mass_removal: bool,
     /// Rules that every unit is held to when it is previewed or deployed.
     pub(crate) policy_packs: Vec<PolicyPackRequest>,
+    /// What becomes of packages that programs lack.
+    pub(crate) packages: PackagePolicy,
+    /// What commands about this deployment and environment end with, for whoever runs them on this machine; `None` where
+    /// that is somebody else.
+    pub(crate) by_hand: Option<String>,
 }
 
 /// Runs units on this machine.
@@ -227,6 +235,7 @@ impl LocalEngine {
                 allow_mass_removal: self.options.allow_mass_removal,
                 transpile_only: self.options.transpile_only,
                 policy_packs: self.policy_packs(job.operation),
+                packages: self.options.packages,
                 sandbox: self.sandbox_of(job),
                 ..asked
             },
@@ -253,7 +262,11 @@ impl LocalEngine {
                 report,
                 steps: watch.steps(),
             }),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(UnitFailure {
+                changes: counted(report.changes),
+                resources: self.recorded_resources(&request).await,
+                ..failed(error)
+            }),
         }
     }
 }
@@ -388,11 +401,7 @@ impl From<OperationEffects> for UnitReport {
             steps,
             outputs: lookup_values(&report.outputs),
             resources: left(&report.changes),
-            changes: report
-                .changes
-                .into_iter()
-                .map(|(op, count)| (op.to_string(), count as u64))
-                .collect(),
+            changes: counted(report.changes),
             seconds: report.duration.as_secs_f64().ceil() as u64,
             stale: Vec::new(),
         }
@@ -404,25 +413,15 @@ impl From<OperationEffects> for UnitReport {
 fn in_words_of_a_run(error: Error) -> Error {
     match error.code() {
         ErrorCode::OUTCOMES_UNKNOWN => error.with_help("`nimbus resume` looks them up"),
+        ErrorCode::STEPS_FAILED if error.help().is_some() => {
+            error.with_help("what goes on with the run or undoes it looks up what really happened")
+        }
         ErrorCode::MASS_REMOVAL => error.with_help(
             "check the credentials; if they are really gone, `nimbus refresh` with \
              --allow-mass-removal records it",
         ),
         _ => error,
     }
-}
-
-/// How many resources there are after these steps.
-fn left(changes: &BTreeMap<StepOp, usize>) -> u64 {
-    let gone = [
-        StepOp::Delete,
-        StepOp::DeleteReplaced,
-        StepOp::ReadDiscard,
-        StepOp::DiscardReplaced,
-        StepOp::RemovePendingReplace,
-    ];
-    let stay = changes.iter().filter(|(op, _)| !gone.contains(op));
-    stay.map(|(_, count)| *count as u64).sum()
 }
 
 fn neighbours(job: &UnitJob) -> NeighbourOutputs {

@@ -32,6 +32,8 @@ pub enum RollbackTrigger {
     ServiceLimit,
     /// What is recorded contradicts itself or could not be saved.
     StateCorruption,
+    /// A step was begun, and nobody knows what became of it. What is recorded says so, and is not damaged.
+    UnknownOutcome,
     /// The run takes more than twice as long as planned.
     Overtime,
 }
@@ -42,6 +44,7 @@ impl fmt::Display for RollbackTrigger {
             Self::Creation => "a resource could not be created",
             Self::ServiceLimit => "a limit of the cloud was reached",
             Self::StateCorruption => "the recorded state is damaged",
+            Self::UnknownOutcome => "nobody knows what became of a step, whose answer was lost",
             Self::Overtime => "the run took more than twice its estimate",
         })
     }

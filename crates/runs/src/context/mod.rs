@@ -245,7 +245,10 @@ impl RunContext {
             .keep_parameters(self.environment, &component, &parameters)
             .await?;
         let job = self.job(&component, UnitOperation::Deploy, config);
-        let report = self.ports.engine.run(&job).await?;
+        let report = match self.ports.engine.run(&job).await {
+            Ok(report) => report,
+            Err(failed) => return Err(self.remember_left(&component, memory, failed).await),
+        };
         memory.last_run = Some(RememberedRun {
             outcome: LastOutcome::Succeeded,
             seconds: report.seconds,
@@ -292,10 +295,30 @@ impl RunContext {
     pub async fn destroy(&self, component: &ComponentName) -> Result<UnitReport, UnitFailure> {
         let mut memory = self.distrust(component).await?;
         let job = self.job(component, UnitOperation::Destroy, BTreeMap::new());
-        let report = self.ports.engine.run(&job).await?;
+        let report = match self.ports.engine.run(&job).await {
+            Ok(report) => report,
+            Err(failed) => return Err(self.remember_left(component, memory, failed).await),
+        };
         memory.last_run = None;
         self.remember(component, &memory).await?;
         Ok(report)
+    }
+
+    /// Keeps how much there is of a unit that failed half way: it counts what was there before it, until somebody looks.
+    /// The failure is what is told, whatever becomes of the number.
+    async fn remember_left(
+        &self,
+        component: &ComponentName,
+        mut memory: UnitMemory,
+        failed: UnitFailure,
+    ) -> UnitFailure {
+        if let (Some(last), Some(resources)) = (memory.last_run.as_mut(), failed.resources) {
+            last.resources = resources;
+            if let Err(error) = self.remember(component, &memory).await {
+                tracing::warn!(%component, %error, "what a failed unit left was not counted");
+            }
+        }
+        failed
     }
 
     /// Looks at what a unit really has and records it. A unit that is not as its last run left it is

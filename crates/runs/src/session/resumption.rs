@@ -43,7 +43,7 @@ impl RunSession {
         let (work, graph) = match request.action {
             RunAction::Deploy => {
                 // The gate was passed, or skipped with a reason, when the run began.
-                planning::check(context).await?;
+                planning::check(context, request.choices.components.as_deref()).await?;
                 let (work, graph) = deploy_work(context, request, Some(&earlier)).await?;
                 plan = Some(planning::plan(context, &graph, request).await?);
                 (work, graph)

@@ -1,22 +1,19 @@
 //! `nimbus adopt`: existing Pulumi projects as components of a deployment.
 
+mod comparison;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, ErrorCode, Result};
 use nimbus_local::{
-    Adopted, AdoptionPlan, AdoptionRequest, DeploymentPlace, StackMapping, StateFileChoice,
-    StateSource, undo_adoption,
+    AdoptionPlan, AdoptionRequest, StackMapping, StateFileChoice, StateSource, undo_adoption,
 };
-use nimbus_orchestrator::RunResult;
-use nimbus_runs::{PreviewRequest, preview};
 use nimbus_workspace::{ROOT, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::local::EngineRunArgs;
-use super::run::LocalRunner;
+use self::comparison::compare;
 use super::{environment, new, usage, workspace};
 use crate::commands::program::sandbox_settings;
 use crate::context::CommandContext;
@@ -130,25 +127,11 @@ pub(crate) async fn run(args: AdoptArgs, context: &CommandContext) -> Result<Com
         context.output.result(&report)?;
         return Ok(CommandOutcome::Done);
     }
-    let differences = verify(&args, &adopted, workspace, &request.id, context).await?;
-    report.verified = adopted.with_state.iter().map(ToString::to_string).collect();
+    let compared = compare(args.no_typecheck, &adopted, workspace, &request.id, context).await?;
+    report.verified = compared.same.iter().map(ToString::to_string).collect();
+    report.unverified.clone_from(&compared.failures);
     context.output.result(&report)?;
-    if differences.is_empty() {
-        return Ok(CommandOutcome::Done);
-    }
-    let id = &request.id;
-    let message = format!(
-        "a preview of what was adopted would change something: {}",
-        differences.join("; ")
-    );
-    let first = adopted
-        .with_state
-        .first()
-        .map_or("", EnvironmentName::as_str);
-    Err(Error::new(ErrorCode::ADOPTION_DIFFERS, message).with_help(format!(
-        "look at it with `nimbus preview {id} --environment {first} --diff`; was the project changed \
-         since it was deployed? `nimbus adopt --undo {id}` takes the adoption back"
-    )))
+    compared.outcome(&request.id)
 }
 
 fn request(
@@ -197,57 +180,6 @@ fn request(
     })
 }
 
-/// Previews every environment that has states. Returns what would change.
-async fn verify(
-    args: &AdoptArgs,
-    adopted: &Adopted,
-    workspace: Workspace,
-    id: &DeploymentId,
-    context: &CommandContext,
-) -> Result<Vec<String>> {
-    let mut differences = Vec::new();
-    for environment in &adopted.with_state {
-        let place = DeploymentPlace::find(workspace.clone(), id.as_str(), false)?;
-        let choices = EngineRunArgs::plain(args.no_typecheck).choices(context)?;
-        let engine = choices.engine;
-        let runner = LocalRunner::open(place, *environment, choices, None, context)?;
-        let request = PreviewRequest {
-            environment: *environment,
-            rehearsal: false,
-            components: None,
-            parallel: 4,
-            engine,
-        };
-        context.output.note(&format!(
-            "Comparing {environment} with what its programs want"
-        ));
-        let signals = runner.listen_to_signals();
-        let report = preview(
-            Arc::clone(&runner.ports),
-            &request,
-            Arc::clone(&runner.bus),
-            runner.cancellation.stop_token().clone(),
-            |_| {},
-        )
-        .await?;
-        drop(signals);
-        if report.result != RunResult::Succeeded {
-            differences.push(format!("{environment} could not be previewed"));
-        }
-        for (component, unit) in report.units {
-            let changed = unit.changes.iter().filter(|(op, _)| *op != "same");
-            let changed: Vec<_> = changed.map(|(op, count)| format!("{count} {op}")).collect();
-            if !changed.is_empty() {
-                differences.push(format!(
-                    "{component} in {environment}: {}",
-                    changed.join(", ")
-                ));
-            }
-        }
-    }
-    Ok(differences)
-}
-
 async fn undo(id: &str, context: &CommandContext) -> Result<CommandOutcome> {
     let undone = undo_adoption(workspace(context)?, id).await?;
     context.output.result(&UndoneReport {
@@ -276,6 +208,8 @@ pub(crate) struct AdoptReport {
     left_out: Vec<String>,
     /// Environments whose states are what their programs want.
     verified: Vec<String>,
+    /// Why environments could not be compared with their programs.
+    unverified: Vec<String>,
     /// States that had secrets in clear when they were taken over.
     warnings: Vec<String>,
 }
@@ -365,6 +299,7 @@ impl AdoptReport {
             secrets,
             left_out: plan.left_out.clone(),
             verified: Vec::new(),
+            unverified: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -437,8 +372,12 @@ impl Report for AdoptReport {
         for environment in &self.verified {
             let mark = terminal.paint(TextStyle::Good, "✓");
             page.line(format!(
-                "{mark} {environment} was compared with its programs"
+                "{mark} {environment} is what its programs want: a preview plans nothing"
             ));
+        }
+        for failure in &self.unverified {
+            let mark = terminal.paint(TextStyle::Warning, "!");
+            page.line(format!("{mark} Not compared: {failure}"));
         }
         for warning in &self.warnings {
             let mark = terminal.paint(TextStyle::Warning, "!");

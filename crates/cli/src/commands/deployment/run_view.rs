@@ -58,6 +58,7 @@ impl ViewedRun {
             deployment: request.deployment.as_str(),
             environment: request.environment,
             rehearsal: request.rehearsal,
+            backend: request.choices.backend.as_deref(),
         }
     }
 

@@ -94,6 +94,7 @@ async fn environment_status(
                     deployment: manifest.metadata.id.as_str(),
                     environment,
                     rehearsal: place.records.is_rehearsal(),
+                    backend: record.request.choices.backend.as_deref(),
                 };
                 next = next_step(result, open, of_run, context);
             }

@@ -1,8 +1,9 @@
 //! `validate`, `validate-stack` and `validate-dependencies`: every finding, with what to do.
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, ErrorKind, Result};
+use nimbus_local::{DeploymentPlace, SecretFile};
 use nimbus_orchestrator::validate::{self, FindingSeverity, ValidationFinding};
-use nimbus_orchestrator::{Manifest, PlaceholderSource, TemplateText};
+use nimbus_orchestrator::{Manifest, NeededValue, PlaceholderSource, TemplateText, needed_inputs};
 use nimbus_workspace::{ConfiguredManifest, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -67,6 +68,7 @@ pub(crate) async fn run(
         manifest.enabled().map(|(name, _)| name),
     ));
     findings.extend(queries(manifest, &environments));
+    findings.extend(values(&workspace, manifest, &environments)?);
     report(&configured, &args.id, &findings, context)
 }
 
@@ -96,6 +98,7 @@ pub(crate) async fn stack(
         .filter(|name| **name == args.stack.as_str());
     findings.extend(programs(&workspace, named));
     findings.extend(queries(&manifest, &[args.environment]));
+    findings.extend(values(&workspace, &manifest, &[args.environment])?);
     report(&configured, &args.id, &findings, context)
 }
 
@@ -163,6 +166,29 @@ fn queries(manifest: &Manifest, environments: &[EnvironmentName]) -> Vec<Validat
             })
         })
         .collect()
+}
+
+/// Secrets of the deployment and variables of this process that runs would look for in vain. What is switched off
+/// needs none.
+fn values(
+    workspace: &Workspace,
+    manifest: &Manifest,
+    environments: &[EnvironmentName],
+) -> Result<Vec<ValidationFinding>> {
+    let id = &manifest.metadata.id;
+    let place = DeploymentPlace::find(workspace.clone(), id.as_str(), false)?;
+    let secrets = SecretFile::load_with(place.records.files(), &place.deployment.directory)?;
+    let on = |environment: &&EnvironmentName| {
+        let target = manifest.environments.get(*environment);
+        target.is_some_and(|target| target.enabled)
+    };
+    let needed = environments.iter().filter(on);
+    let needed = needed.flat_map(|environment| needed_inputs(manifest, *environment));
+    let missing = needed.filter(|input| match &input.value {
+        NeededValue::Secret(name) => !secrets.has(input.environment, name),
+        NeededValue::Variable(name) => std::env::var_os(name).is_none(),
+    });
+    Ok(missing.map(|input| input.missing(id)).collect())
 }
 
 fn report(

@@ -17,7 +17,7 @@ pub(crate) enum ConfirmAnswer {
 
 /// Asks, and takes nothing but a clear yes for one. Without anybody to ask it is an error.
 pub(crate) async fn confirm(context: &CommandContext, question: &str) -> Result<()> {
-    demand_somebody(context, question)?;
+    demand_somebody(context, question, "give --yes to do it without being asked")?;
     match answered(question.to_owned(), Offer::YesOrNo).await? {
         Some(_) => Ok(()),
         None => Err(refused()),
@@ -29,7 +29,7 @@ pub(crate) async fn confirm_or_details(
     context: &CommandContext,
     question: &str,
 ) -> Result<ConfirmAnswer> {
-    demand_somebody(context, question)?;
+    demand_somebody(context, question, "look at the preview, then give --yes")?;
     let answer = answered(question.to_owned(), Offer::Details).await?;
     answer.ok_or_else(refused)
 }
@@ -40,13 +40,12 @@ pub(crate) fn is_attended(context: &CommandContext) -> bool {
     interactive && !context.output.is_json()
 }
 
-fn demand_somebody(context: &CommandContext, question: &str) -> Result<()> {
+fn demand_somebody(context: &CommandContext, question: &str, help: &str) -> Result<()> {
     if is_attended(context) {
         return Ok(());
     }
     let message = format!("{question} Nobody is there to answer");
-    Err(Error::new(ErrorCode::CONFIRMATION_NEEDED, message)
-        .with_help("look at the preview, then give --yes"))
+    Err(Error::new(ErrorCode::CONFIRMATION_NEEDED, message).with_help(help))
 }
 
 fn refused() -> Error {

@@ -34,6 +34,7 @@ impl FollowedRun<'_> {
             deployment: self.manifest.metadata.id.as_str(),
             environment: self.environment,
             rehearsal: self.rehearsal,
+            backend: None,
         }
     }
 

@@ -199,6 +199,7 @@ async fn next_of(
         deployment: &run.deployment,
         environment: run.environment.parse()?,
         rehearsal: run.rehearsal,
+        backend: None,
     };
     let result = tally.result.unwrap_or(RunResult::Interrupted);
     let open = tally.leaves_creates_open();
@@ -234,6 +235,7 @@ async fn view(
         deployment: &run.deployment,
         environment: run.environment.parse()?,
         rehearsal: run.rehearsal,
+        backend: None,
     };
     let action = action_of(&run)?;
     let result = tally.result.unwrap_or(RunResult::Interrupted);

@@ -116,7 +116,7 @@ pub(super) async fn deploy(
         return Err(no_option("--refresh", instead));
     }
     let manifest = manifest_of(remote, &deployment_id(&run.id)).await?;
-    demand_confirmation(&args, &manifest, context)?;
+    demand_confirmation(args.consent(), &manifest, context)?;
     let word = match on_failure(args.on_failure) {
         OnFailure::Automatic => "automatic",
         OnFailure::Rollback => "rollback",
@@ -134,7 +134,7 @@ pub(super) async fn deploy(
             .transpose()?,
         ..changing(run, &args.change, components, context)?
     };
-    if !args.change.yes && !args.confirm && !run.how.rehearse {
+    if !args.is_answered() {
         let (id, environment) = (&manifest.metadata.id, run.environment);
         let question = format!("Deploy {id} to {environment} at {}?", remote.server());
         confirm(context, &question).await?;
@@ -212,8 +212,9 @@ pub(super) async fn destroy(
     if !manifest.environments.contains_key(&environment) {
         return Err(manifest.unknown_environment(environment));
     }
+    demand_confirmation(args.consent(), &manifest, context)?;
     let asked = changing(run, &args.change, components.clone(), context)?;
-    if !args.change.yes && !run.how.rehearse {
+    if !args.is_answered() {
         let names = |chosen: &Vec<ComponentName>| {
             let names: Vec<&str> = chosen.iter().map(|one| one.as_str()).collect();
             names.join(", ")

@@ -118,15 +118,15 @@ async fn a_refresh_has_no_options_of_other_runs_and_others_none_of_it() {
 
 /// What is deployed is not gone because somebody looked at it, and what is gone is not there again.
 #[tokio::test]
-async fn a_look_says_nothing_of_whether_a_deployment_can_go() {
+async fn a_deployment_goes_when_everything_of_it_was_destroyed_whoever_looked_at_it() {
     let site = site(installation!()).await;
-    let carried_out = async |action: &str| {
+    let carried_out = async |action: &str, request: Value| {
         let new = NewRun {
             deployment: "D1APR".to_owned(),
             action: action.to_owned(),
             environment: "dev".to_owned(),
             rehearsal: false,
-            request: json!({}),
+            request,
             catalog: json!({}),
             requested_by: UserId::random(),
             trace_id: None,
@@ -144,10 +144,19 @@ async fn a_look_says_nothing_of_whether_a_deployment_can_go() {
         let asked = site.nimbus.call("DELETE", &path, Some(&site.owner), None);
         asked.await.status
     };
-    carried_out("deploy").await;
-    carried_out("refresh").await;
+    let everything = || json!({});
+    carried_out("deploy", everything()).await;
+    carried_out("refresh", everything()).await;
     assert_eq!(delete().await, StatusCode::CONFLICT);
-    carried_out("destroy").await;
-    carried_out("refresh").await;
+    // One stack that is gone is not all of them.
+    let one = || json!({"options": {"stacks": ["network"]}});
+    carried_out("destroy", one()).await;
+    assert_eq!(delete().await, StatusCode::CONFLICT);
+    carried_out("destroy", everything()).await;
+    // And one that was deployed since is there.
+    carried_out("deploy", one()).await;
+    assert_eq!(delete().await, StatusCode::CONFLICT);
+    carried_out("destroy", one()).await;
+    carried_out("refresh", everything()).await;
     assert_eq!(delete().await, StatusCode::NO_CONTENT);
 }

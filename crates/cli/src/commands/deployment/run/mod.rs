@@ -85,6 +85,9 @@ pub(crate) struct DestroyArgs {
     pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) change: ChangeArgs,
+    /// Needed for the last environment, such as prod, or where the manifest says so
+    #[arg(long)]
+    pub(crate) confirm: bool,
 }
 
 #[derive(clap::Args, Debug)]
@@ -116,7 +119,30 @@ pub(crate) struct ChangeArgs {
     pub(crate) trace: TraceArgs,
 }
 
+/// What somebody said about changing an environment for real.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenConsent<'a> {
+    run: &'a RunArgs,
+    action: RunAction,
+    confirm: bool,
+    yes: bool,
+}
+
 impl DeployArgs {
+    pub(crate) fn consent(&self) -> GivenConsent<'_> {
+        GivenConsent {
+            run: &self.run,
+            action: RunAction::Deploy,
+            confirm: self.confirm,
+            yes: self.change.yes,
+        }
+    }
+
+    /// Whether nobody needs to be asked: a plan that somebody saved and handed on is an answer already.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.change.yes || self.confirm || self.plan.is_some() || self.run.how.rehearse
+    }
+
     pub(crate) fn trace_file(&self) -> Option<&std::path::Path> {
         self.change.trace.file()
     }
@@ -129,6 +155,20 @@ impl DeployStackArgs {
 }
 
 impl DestroyArgs {
+    pub(crate) fn consent(&self) -> GivenConsent<'_> {
+        GivenConsent {
+            run: &self.run,
+            action: RunAction::Destroy,
+            confirm: self.confirm,
+            yes: self.change.yes,
+        }
+    }
+
+    /// Whether nobody needs to be asked.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.change.yes || self.confirm || self.run.how.rehearse
+    }
+
     pub(crate) fn trace_file(&self) -> Option<&std::path::Path> {
         self.change.trace.file()
     }
@@ -179,7 +219,7 @@ async fn deploy_chosen(
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
     // A courtesy: whoever forgot it need not wait for the lock to hear so.
-    demand_confirmation(&args, &place.deployment.manifest, context)?;
+    demand_confirmation(args.consent(), &place.deployment.manifest, context)?;
     let choices = RunChoices {
         force: args.force,
         refresh: args.refresh,
@@ -205,7 +245,7 @@ async fn deploy_chosen(
     let request = runner.request(RunAction::Deploy, choices);
     let session = runner.session(request, args.change.wait, context).await?;
     // Asked of the manifest that counts: whoever held the lock may have written that it is needed.
-    demand_confirmation(&args, session.manifest(), context)?;
+    demand_confirmation(args.consent(), session.manifest(), context)?;
     runner.rehearsal_note(context);
     let planned = session.plan().await?;
     if let Some(plan) = planned.plan() {
@@ -222,9 +262,7 @@ async fn deploy_chosen(
                 if run.how.rehearse { " --rehearse" } else { "" }
             ));
         }
-        // A plan that somebody saved and handed on is an answer already.
-        let answered = args.change.yes || args.confirm || args.plan.is_some();
-        if !answered && !run.how.rehearse && active > 0 {
+        if !args.is_answered() && active > 0 {
             let stacks = if active == 1 { "stack" } else { "stacks" };
             let question = format!("Deploy {active} {stacks} to {environment}?");
             while confirm_or_details(context, &question).await? == ConfirmAnswer::Details {
@@ -261,6 +299,7 @@ async fn destroy_chosen(
 ) -> Result<CommandOutcome> {
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
+    demand_confirmation(args.consent(), &place.deployment.manifest, context)?;
     let choices = RunChoices {
         parallel: args.change.parallel,
         on_failure: OnFailure::Hold,
@@ -273,7 +312,8 @@ async fn destroy_chosen(
     let request = runner.request(RunAction::Destroy, choices);
     // Nobody is asked about an environment that cannot be destroyed, or that somebody else changes.
     let session = runner.session(request, args.change.wait, context).await?;
-    if !args.change.yes && !run.how.rehearse {
+    demand_confirmation(args.consent(), session.manifest(), context)?;
+    if !args.is_answered() {
         let what = match &components {
             Some(chosen) => chosen
                 .iter()
@@ -292,21 +332,29 @@ async fn destroy_chosen(
         .await
 }
 
-/// Nobody deploys to production by accident.
+/// Nobody changes production by accident, and takes it away less still.
 pub(crate) fn demand_confirmation(
-    args: &DeployArgs,
+    given: GivenConsent<'_>,
     manifest: &Manifest,
     context: &CommandContext,
 ) -> Result<()> {
-    let environment = args.run.environment;
+    let (id, environment) = (&given.run.id, given.run.environment);
     let needed = manifest.needs_confirmation(environment);
     let somebody = context.output.stderr_terminal().interactive && !context.output.is_json();
-    if !needed || args.run.how.rehearse || args.confirm || (somebody && !args.change.yes) {
+    if !needed || given.run.how.rehearse || given.confirm || (somebody && !given.yes) {
         return Ok(());
     }
-    let message = format!("a deployment to {environment} needs --confirm");
-    Err(Error::new(ErrorCode::CONFIRMATION_NEEDED, message)
-        .with_help("look at `nimbus preview` first, then run it again with --confirm"))
+    let (what, look) = match given.action {
+        RunAction::Destroy => ("destroying", "discover-resources"),
+        RunAction::Deploy | RunAction::Preview | RunAction::Refresh | RunAction::Rollback => {
+            ("a deployment to", "preview")
+        }
+    };
+    let program = context.program;
+    let message = format!("{what} {environment} needs --confirm");
+    Err(Error::new(ErrorCode::CONFIRMATION_NEEDED, message).with_help(format!(
+        "look at `{program} {look} {id} --environment {environment}` first, then run it again with --confirm"
+    )))
 }
 
 fn load_plan(file: &std::path::Path, context: &CommandContext) -> Result<SealedPlan> {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use nimbus_core::{EnvironmentName, ErrorKind, Result};
+use nimbus_core::{EnvironmentName, ErrorKind, Result, shell_word};
 use nimbus_engine_backend::Owner;
-use nimbus_engine_operations::{CancelStage, Cancellation, StackGrant, StateLocation};
+use nimbus_engine_operations::{
+    CancelStage, Cancellation, PackagePolicy, StackGrant, StateLocation,
+};
 use nimbus_local::{DeploymentPlace, LocalRunOptions, UnitEvents, local_ports, rehearsal_orders};
 use nimbus_orchestrator::{DiagnosticLevel, RunAction, RunEvent, RunResult, UnitGraph};
 use nimbus_rehearsal::Observer;
@@ -49,6 +51,29 @@ impl LocalRunner {
         listener: Option<UnitEvents>,
         context: &CommandContext,
     ) -> Result<Self> {
+        let packages = PackagePolicy::Install;
+        Self::open_with(place, environment, choices, listener, packages, context)
+    }
+
+    /// For a look at projects of somebody else's, which are left as they are: packages that are not there are missing.
+    pub(crate) fn open_untouching(
+        place: DeploymentPlace,
+        environment: EnvironmentName,
+        choices: RunChoices,
+        context: &CommandContext,
+    ) -> Result<Self> {
+        let packages = PackagePolicy::LeaveAlone;
+        Self::open_with(place, environment, choices, None, packages, context)
+    }
+
+    fn open_with(
+        place: DeploymentPlace,
+        environment: EnvironmentName,
+        choices: RunChoices,
+        listener: Option<UnitEvents>,
+        packages: PackagePolicy,
+        context: &CommandContext,
+    ) -> Result<Self> {
         if let Some(backend) = &choices.backend {
             refuse_rehearsed(&StateLocation {
                 directory: context.directory.clone(),
@@ -69,6 +94,7 @@ impl LocalRunner {
             observer: observer.clone(),
             listener,
             choices,
+            packages,
         };
         let ports = local_ports(&place, environment, options, &bus, &cancellation)?;
         Ok(Self {
@@ -143,6 +169,7 @@ impl LocalRunner {
             deployment: id,
             environment: self.environment,
             rehearsal: self.place.records.is_rehearsal(),
+            backend: None,
         };
         let subject = RunTitle::new(action, place);
         let view = RunView::open(context.output, subject, graph);
@@ -186,6 +213,7 @@ impl LocalRunner {
             deployment: request.deployment.as_str(),
             environment: request.environment,
             rehearsal: request.rehearsal,
+            backend: request.choices.backend.as_deref(),
         };
         let next = next_step(finished.result, finished.open_creates, place, context);
         let summary = RunSummary::of_run(&finished, prediction, next);
@@ -223,15 +251,30 @@ pub(crate) fn next_step(
         deployment: id,
         environment,
         rehearsal,
+        backend,
     } = place;
     let rehearse = if rehearsal { " --rehearse" } else { "" };
-    let server = context.server.as_ref().filter(|server| server.by_flag);
-    let server = server.map(|server| format!(" --server {}", server.url));
+    let flagged = context.server.as_ref().filter(|server| server.by_flag);
+    let server = flagged.map(|server| format!(" --server {}", server.url));
     let (program, server) = (context.program, server.unwrap_or_default());
-    let resume = format!("{program} resume {id} --environment {environment}{rehearse}{server}");
-    let rollback = format!("{program} rollback {id} --environment {environment}{rehearse}{server}");
-    let deploy = format!("{program} deploy {id} --environment {environment}{rehearse}{server}");
-    let look = "look in the cloud for what may have been created, import it if it is there, then";
+    let words = format!("{id} --environment {environment}{rehearse}{server}");
+    // A run that goes on has it in its record; one that begins is told.
+    let elsewhere = backend.map(|backend| format!(" --backend {}", shell_word(backend)));
+    let elsewhere = elsewhere.unwrap_or_default();
+    let resume = format!("{program} resume {words}");
+    let rollback = format!("{program} rollback {words}{elsewhere}");
+    let deploy = format!("{program} deploy {words}{elsewhere}");
+    let look = match (rehearsal, &context.server) {
+        (true, _) => "nothing real was created;".to_owned(),
+        (false, Some(_)) => {
+            "look in the cloud for what may have been created, delete what is there, then"
+                .to_owned()
+        }
+        (false, None) => format!(
+            "look in the cloud for what may have been created; `{program} run view {words}` names the command that \
+             takes it in; then"
+        ),
+    };
     match result {
         RunResult::Failed | RunResult::Interrupted if open => {
             Some(format!("{look} `{resume} {FORGET_CREATES}`"))
@@ -241,7 +284,8 @@ pub(crate) fn next_step(
         RunResult::Succeeded | RunResult::RolledBack => None,
         RunResult::Interrupted => Some(format!("`{resume}` goes on with it")),
         RunResult::Failed => Some(format!(
-            "put right what failed, then `{resume}`; `{rollback}` undoes what it left"
+            "put right what failed, then `{resume}`, or, where that changed the manifest or a configuration file, \
+             `{deploy}`; `{rollback}` undoes what it left"
         )),
         RunResult::NeedsAttention => Some(format!(
             "put right what keeps a stack listed above from going back, then `{rollback}` tries again; where \

@@ -38,7 +38,7 @@ pub(crate) struct RunSummary {
     /// Whether anything changed, or would.
     changes: bool,
     seconds: u64,
-    /// What made it undo its work.
+    /// What made it undo its work, or would have where it was told not to.
     trigger: Option<String>,
     /// The version of the environment that it left.
     version: Option<u32>,
@@ -106,6 +106,8 @@ pub(crate) struct RunAddress<'a> {
     pub(crate) deployment: &'a str,
     pub(crate) environment: EnvironmentName,
     pub(crate) rehearsal: bool,
+    /// Where its states are, when not where they usually are.
+    pub(crate) backend: Option<&'a str>,
 }
 
 fn seconds_between(from: Option<&str>, to: Option<&str>) -> u64 {
@@ -307,8 +309,24 @@ impl RunSummary {
         self.result == "succeeded" && skipped && self.version.is_none()
     }
 
+    /// Whether it undid its work, or tried to.
+    fn went_back(&self) -> bool {
+        matches!(self.result, "rolled_back" | "needs_attention")
+    }
+
+    /// Whether a unit was to go back and did not. Its own work may have gone well.
+    fn is_stuck(&self, unit: &UnitSummaryReport) -> bool {
+        let message = unit.message.as_deref().unwrap_or_default();
+        let said = format!("{}: {message}", unit.name);
+        unit.status == "failed" && self.attention.contains(&said)
+    }
+
     fn counts(&self) -> String {
         let mut parts = Vec::new();
+        let mut add = |count: usize, shown: &str| match count {
+            0 => {}
+            count => parts.push(format!("{count} {shown}")),
+        };
         for (status, shown) in [
             ("succeeded", "done"),
             ("skipped", "skipped"),
@@ -316,27 +334,41 @@ impl RunSummary {
             ("rolled_back", "rolled back"),
             ("not_started", "not started"),
         ] {
-            let count = self.units.iter().filter(|unit| unit.status == status);
-            match count.count() {
-                0 => {}
-                count => parts.push(format!("{count} {shown}")),
+            let units = self.units.iter().filter(|unit| unit.status == status);
+            let units = units.filter(|unit| !self.is_stuck(unit));
+            add(units.count(), shown);
+            if status == "failed" {
+                let stuck = self.units.iter().filter(|unit| self.is_stuck(unit));
+                add(stuck.count(), "not rolled back");
             }
         }
         parts.join(", ")
     }
 
+    /// What was done, and what of it was undone again.
     fn resources(&self) -> String {
-        let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
-        for (op, count) in self.units.iter().flat_map(|unit| &unit.changes) {
-            *totals.entry(op).or_default() += count;
-        }
-        let shown: Vec<_> = totals.iter().map(|(op, n)| format!("{n} {op}")).collect();
-        if shown.is_empty() {
-            "none".to_owned()
-        } else {
-            shown.join(", ")
+        let undone = |unit: &&UnitSummaryReport| unit.status == "rolled_back";
+        let stays = totals(self.units.iter().filter(|unit| !undone(unit)));
+        let undone = totals(self.units.iter().filter(undone));
+        match (stays, undone) {
+            (None, None) => "none".to_owned(),
+            (Some(stays), None) => stays,
+            (stays, Some(undone)) => {
+                let stays = stays.unwrap_or_else(|| "none".to_owned());
+                format!("{stays}; undone again: {undone}")
+            }
         }
     }
+}
+
+/// Steps of units by kind; `None` if there were none.
+fn totals<'a>(units: impl Iterator<Item = &'a UnitSummaryReport>) -> Option<String> {
+    let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
+    for (op, count) in units.flat_map(|unit| &unit.changes) {
+        *totals.entry(op).or_default() += count;
+    }
+    let shown: Vec<_> = totals.iter().map(|(op, n)| format!("{n} {op}")).collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
 }
 
 impl Report for RunSummary {
@@ -374,7 +406,8 @@ impl Report for RunSummary {
         if let Some(version) = self.version {
             page.line(format!("  Version: {version}"));
         }
-        if let Some(trigger) = &self.trigger {
+        // One that was told to hold went back for nothing, whatever happened.
+        if let Some(trigger) = self.trigger.as_ref().filter(|_| self.went_back()) {
             page.line(format!("  Rolled back because {trigger}"));
         }
         if self.result == "rolled_back" {
@@ -384,13 +417,12 @@ impl Report for RunSummary {
             page.append(prediction.text());
         }
         for unit in self.units.iter().filter(|unit| unit.status == "failed") {
-            let message = unit.message.as_deref().unwrap_or_default();
-            let said = format!("{}: {message}", unit.name);
             // What could not go back is told by itself, with the same words.
-            if self.attention.contains(&said) {
+            if self.is_stuck(unit) {
                 continue;
             }
-            let line = format!("  ✗ {said}");
+            let message = unit.message.as_deref().unwrap_or_default();
+            let line = format!("  ✗ {}: {message}", unit.name);
             page.line(terminal.paint(TextStyle::Bad, &line));
         }
         for check in &self.checks {
