@@ -22,7 +22,7 @@ const DYNAMIC_PROVIDER: &str = "__provider";
 impl Executor {
     /// The resource that an interrupted create made, if its provider finds it by its name.
     pub(crate) async fn find_created(&self, pending: &ResourceState) -> Option<Arc<ResourceState>> {
-        let provider = self.provider(&pending.urn, &pending.provider).ok()?;
+        let provider = self.provider(pending).await.ok()?;
         let wanted = unwrapped_map(&pending.inputs);
         for (property, name) in names(pending.urn.name(), &wanted) {
             let Some(found) = read_as(provider.as_ref(), pending, &name).await else {
