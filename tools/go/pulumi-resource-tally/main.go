@@ -16,7 +16,7 @@ import (
 
 func main() {
 	provider, err := infer.NewProviderBuilder().
-		WithResources(infer.Resource(Counter{})).
+		WithResources(infer.Resource(Counter{}), infer.Resource(Ledger{})).
 		WithComponents(infer.ComponentF(NewPair)).
 		WithFunctions(infer.Function(Sum{})).
 		WithConfig(infer.Config(Config{})).

@@ -348,7 +348,9 @@ fn report(
             JournalEntry::Unknown { act, message } => {
                 messages.insert(*act, message.clone());
             }
-            JournalEntry::Rebase { .. } | JournalEntry::ClearPending => {}
+            JournalEntry::Rebase { .. }
+            | JournalEntry::ClearPending
+            | JournalEntry::Extension { .. } => {}
         }
     }
     let unknown = begun.into_iter().map(|(act, operation)| UnknownAct {

@@ -36,7 +36,8 @@ pub(crate) fn replayed(
             }
             JournalEntry::Unknown { .. }
             | JournalEntry::Rebase { .. }
-            | JournalEntry::ClearPending => {}
+            | JournalEntry::ClearPending
+            | JournalEntry::Extension { .. } => {}
         }
     }
     open.retain(|act, _| !closed.contains(act));

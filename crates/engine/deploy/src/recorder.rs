@@ -8,7 +8,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nimbus_engine_model::{ActId, JournalChange, JournalEntry, PendingOperation, ResourceState};
+use nimbus_engine_model::{
+    ActId, JournalChange, JournalEntry, Parameterization, PendingOperation, ResourceState,
+};
 use nimbus_engine_ports::{Journal, JournalError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -83,6 +85,11 @@ impl JournalRecorder {
         let act = self.next_act();
         self.send(JournalMessage::Note(JournalEntry::Success { act, change }));
         act
+    }
+
+    /// An extension that resources of later entries belong to. It means nothing without them.
+    pub(crate) fn extension(&self, extension: Arc<Parameterization>) {
+        self.send(JournalMessage::Note(JournalEntry::Extension { extension }));
     }
 
     pub(crate) async fn rebase(

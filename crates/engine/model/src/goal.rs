@@ -1,7 +1,9 @@
 //! What a program asks for: the desired state of one resource.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use crate::package::Parameterization;
 use crate::path::PropertyPath;
 use crate::resource::{CustomTimeouts, HookKind};
 use crate::urn::{TypeToken, Urn};
@@ -36,6 +38,8 @@ pub struct Goal {
     pub source_position: String,
     pub stack_trace: Vec<String>,
     pub hide_diff: Vec<PropertyPath>,
+    /// The extension of its provider's package that it belongs to.
+    pub extension: Option<Arc<Parameterization>>,
 }
 
 impl Goal {
@@ -66,6 +70,7 @@ impl Goal {
             source_position: String::new(),
             stack_trace: Vec::new(),
             hide_diff: Vec::new(),
+            extension: None,
         }
     }
 }

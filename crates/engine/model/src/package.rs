@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::hex::sha256_hex;
 use crate::urn::{Urn, UrnError};
 
 /// Stands for an id that is not known yet, as the protocol's string sentinel.
@@ -24,12 +25,23 @@ pub struct PackageDescriptor {
     pub environment: BTreeMap<String, String>,
 }
 
-/// A package that a base provider becomes after being given a value.
+/// A package that a base provider becomes after being given a value, or, as an extension, serves beside
+/// its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Parameterization {
     pub name: String,
     pub version: semver::Version,
     pub value: Vec<u8>,
+}
+
+impl Parameterization {
+    /// By which resources name the extension that they belong to. It is in every state, so it is formed
+    /// exactly as the official engine forms it.
+    pub fn reference(&self) -> String {
+        let version = self.version.to_string();
+        let parts = [self.name.as_bytes(), version.as_bytes(), &self.value];
+        sha256_hex(&parts.join(&0))
+    }
 }
 
 impl PackageDescriptor {
@@ -127,6 +139,20 @@ impl fmt::Display for ProviderRef {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_extension_is_named_by_all_that_it_is() {
+        let extension = Parameterization {
+            name: "ext".to_owned(),
+            version: semver::Version::new(1, 2, 3),
+            value: b"value".to_vec(),
+        };
+        // sha256 of the three parts with a NUL between them.
+        assert_eq!(extension.reference(), sha256_hex(b"ext\x001.2.3\0value"));
+        let mut other = extension.clone();
+        other.value.clear();
+        assert_ne!(extension.reference(), other.reference());
+    }
 
     #[test]
     fn default_providers_are_named_by_version_and_address() {

@@ -57,6 +57,8 @@ pub struct ResourceState {
     pub refresh_before_update: bool,
     pub view_of: Option<Urn>,
     pub hooks: BTreeMap<HookKind, Vec<String>>,
+    /// The extension of its provider's package that it belongs to, as the snapshot names it.
+    pub extension_ref: Option<String>,
     /// Fields of the state file that this version does not know; kept as they were.
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
@@ -99,6 +101,7 @@ impl ResourceState {
             refresh_before_update: false,
             view_of: None,
             hooks: BTreeMap::new(),
+            extension_ref: None,
             extra: serde_json::Map::new(),
         }
     }

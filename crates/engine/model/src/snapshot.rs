@@ -1,12 +1,13 @@
 //! The whole recorded state of one stack.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
 use crate::hex::sha256_hex;
+use crate::package::Parameterization;
 use crate::resource::{PendingOperation, ResourceState};
 
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -18,10 +19,27 @@ pub struct Snapshot {
     pub resources: Vec<Arc<ResourceState>>,
     /// Acts whose outcome is unknown.
     pub pending_operations: Vec<PendingOperation>,
+    /// The extensions that resources belong to, by [`Parameterization::reference`].
+    pub extensions: BTreeMap<String, Arc<Parameterization>>,
     /// Left by an engine that had to write a state which it knew to be broken.
     pub integrity_error: Option<IntegrityRecord>,
     /// Parts of the file that this version does not interpret; kept as they were.
     pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Snapshot {
+    /// Forgets extensions that nothing belongs to.
+    pub fn drop_unused_extensions(&mut self) {
+        let pending = self.pending_operations.iter().map(|one| &one.resource);
+        let used: BTreeSet<&str> = self
+            .resources
+            .iter()
+            .chain(pending)
+            .filter_map(|resource| resource.extension_ref.as_deref())
+            .collect();
+        self.extensions
+            .retain(|reference, _| used.contains(reference.as_str()));
+    }
 }
 
 /// Who wrote the state and when.

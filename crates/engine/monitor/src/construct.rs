@@ -26,7 +26,8 @@ impl Monitor {
         let reference = reference.ok_or_else(|| MonitorError::UnknownProvider {
             reference: request.type_.clone(),
         })?;
-        let provider = self.provider(reference)?;
+        let provider = self.extended_provider(reference, &request.package_reference);
+        let provider = provider.await?;
         let trace = self.positions.open(&request.origin);
         let construct = ConstructRequest {
             context: self.settings.context.clone(),
@@ -67,7 +68,8 @@ impl Monitor {
         let reference = self
             .provider_reference(&chosen, package, &call.token)
             .await?;
-        let provider = self.provider(&reference)?;
+        let provider = self.extended_provider(&reference, &call.package_reference);
+        let provider = provider.await?;
         let trace = self.positions.open(&call.origin);
         self.refuse_foreign_files(&call.args).await?;
         let args = outputs::upgrade(call.args);

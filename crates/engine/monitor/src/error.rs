@@ -41,8 +41,6 @@ pub enum MonitorError {
     EnvVarMappingsOnResource,
     #[error("state migrations are not supported")]
     StateMigrations,
-    #[error("package extensions are not supported")]
-    PackageExtensions,
     #[error("a package needs a name")]
     PackageWithoutName,
     #[error("the package reference {reference:?} was not registered")]

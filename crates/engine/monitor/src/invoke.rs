@@ -59,7 +59,8 @@ impl Monitor {
         let reference = self
             .provider_reference(&options.provider, package, &token)
             .await?;
-        let provider = self.provider(&reference)?;
+        let provider = self.extended_provider(&reference, &package_reference);
+        let provider = provider.await?;
         if !depends_on.is_empty() && self.tracker.any_planned(&depends_on).await {
             return Ok(Invoked::Unknown);
         }

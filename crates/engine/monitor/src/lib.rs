@@ -46,6 +46,7 @@ pub use lifecycle::Completion;
 pub use monitor::{Monitor, MonitorPorts, MonitorSettings};
 pub use options::{InvokeOptions, ResourceOptions, Timeouts};
 pub use own_files::{OwnFiles, OwnFilesHost};
+pub use packages::RegisteredPackage;
 pub use position::{RawOrigin, RawPosition};
 pub use requests::{
     InvokeCall, Invoked, MethodCall, ReadCall, ReadDone, Registration, RegistrationResult,

@@ -20,7 +20,7 @@ use crate::error::{Ending, MonitorError};
 use crate::hooks::HookRegistry;
 use crate::inheritance::{Inheritance, Transforms};
 use crate::lifecycle::{Completion, Lifecycle};
-use crate::packages::RegisteredPackages;
+use crate::packages::{RegisteredPackage, RegisteredPackages};
 use crate::position::SourcePositions;
 use crate::tracker::Tracker;
 use crate::transforms::{InvokeTransform, ResourceTransform};
@@ -141,7 +141,7 @@ impl Monitor {
         }
     }
 
-    pub fn register_package(&self, package: PackageDescriptor) -> Result<String, MonitorError> {
+    pub fn register_package(&self, package: RegisteredPackage) -> Result<String, MonitorError> {
         self.packages.register(package)
     }
 
@@ -262,6 +262,23 @@ impl Monitor {
         found.ok_or_else(|| MonitorError::UnknownProvider {
             reference: reference.to_string(),
         })
+    }
+
+    /// The same, once it serves the package that the program refers to.
+    pub(crate) async fn extended_provider(
+        &self,
+        provider: &ProviderRef,
+        package_reference: &str,
+    ) -> Result<Arc<dyn Provider>, MonitorError> {
+        let provider = self.provider(provider)?;
+        if let Some(extension) = self.packages.extension(package_reference) {
+            let extended = provider.extend(&extension).await;
+            extended.map_err(|error| MonitorError::Provider {
+                token: extension.name.clone(),
+                message: error.to_string(),
+            })?;
+        }
+        Ok(provider)
     }
 
     /// The URN that a resource will have unless the deployment knows better; for messages.

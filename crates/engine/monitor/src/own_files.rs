@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_files::ProjectFiles;
-use nimbus_engine_model::{Archive, Asset, PackageDescriptor, PropertyMap, PropertyValue};
+use nimbus_engine_model::{
+    Archive, Asset, PackageDescriptor, Parameterization, PropertyMap, PropertyValue,
+};
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
     ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
@@ -227,6 +229,10 @@ impl Provider for OwnFilesProvider {
     async fn configure(&self, mut request: ConfigureRequest) -> Result<(), ProviderError> {
         self.new_values(&mut request.inputs).await?;
         self.inner.configure(request).await
+    }
+
+    async fn extend(&self, extension: &Parameterization) -> Result<(), ProviderError> {
+        self.inner.extend(extension).await
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {

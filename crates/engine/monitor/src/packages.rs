@@ -1,11 +1,14 @@
 //! Which provider package a request is about.
 //!
 //! A request names its package by the first part of its type or function token, with a version and
-//! a download address beside it; newer SDKs register the package once and send a reference.
+//! a download address beside it; newer SDKs register the package once and send a reference. A package
+//! that extends another has the plugin of that other one, which is told of the extension when it is
+//! first asked about it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use nimbus_engine_model::{PackageDescriptor, Urn};
+use nimbus_engine_model::{PackageDescriptor, Parameterization, Urn};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -22,17 +25,33 @@ pub(crate) struct PluginHints<'a> {
 /// Packages that the program registered.
 #[derive(Default)]
 pub(crate) struct RegisteredPackages {
-    by_reference: Mutex<BTreeMap<String, PackageDescriptor>>,
+    by_reference: Mutex<BTreeMap<String, RegisteredPackage>>,
+}
+
+/// The package of a plugin, or what extends it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisteredPackage {
+    pub plugin: PackageDescriptor,
+    pub extension: Option<Arc<Parameterization>>,
 }
 
 impl RegisteredPackages {
     /// The same package gets the same reference again.
-    pub(crate) fn register(&self, package: PackageDescriptor) -> Result<String, MonitorError> {
-        if package.name.is_empty() {
+    pub(crate) fn register(&self, package: RegisteredPackage) -> Result<String, MonitorError> {
+        if package.plugin.name.is_empty() {
             return Err(MonitorError::PackageWithoutName);
         }
-        let package = canonical(package);
+        let package = RegisteredPackage {
+            plugin: canonical(package.plugin),
+            ..package
+        };
         let mut known = self.by_reference.lock();
+        if let Some(extension) = &package.extension {
+            // Resources are recorded with it, so it is the same in every run.
+            let reference = extension.reference();
+            known.entry(reference.clone()).or_insert(package);
+            return Ok(reference);
+        }
         if let Some((reference, _)) = known.iter().find(|(_, other)| **other == package) {
             return Ok(reference.clone());
         }
@@ -43,12 +62,15 @@ impl RegisteredPackages {
 
     pub(crate) fn get(&self, reference: &str) -> Result<PackageDescriptor, MonitorError> {
         let known = self.by_reference.lock();
-        known
-            .get(reference)
-            .cloned()
-            .ok_or_else(|| MonitorError::UnknownPackage {
-                reference: reference.to_owned(),
-            })
+        let found = known.get(reference).map(|package| package.plugin.clone());
+        found.ok_or_else(|| MonitorError::UnknownPackage {
+            reference: reference.to_owned(),
+        })
+    }
+
+    /// What the package extends its plugin by, if it is an extension.
+    pub(crate) fn extension(&self, reference: &str) -> Option<Arc<Parameterization>> {
+        self.by_reference.lock().get(reference)?.extension.clone()
     }
 
     /// The package of a request: the one it refers to, else what its token and hints say.
@@ -162,31 +184,56 @@ mod tests {
         assert_eq!(package.checksums["linux-amd64"], "0aff");
     }
 
+    fn plain(name: &str) -> RegisteredPackage {
+        RegisteredPackage {
+            plugin: PackageDescriptor {
+                name: name.to_owned(),
+                ..PackageDescriptor::default()
+            },
+            extension: None,
+        }
+    }
+
     #[test]
     fn one_package_has_one_reference() {
         let packages = RegisteredPackages::default();
-        let aws = PackageDescriptor {
-            name: "aws".to_owned(),
-            ..PackageDescriptor::default()
-        };
+        let aws = plain("aws");
         let reference = packages.register(aws.clone()).expect("a named package");
         assert_eq!(packages.register(aws.clone()), Ok(reference.clone()));
-        assert_eq!(packages.get(&reference), Ok(aws));
+        assert_eq!(packages.get(&reference), Ok(aws.plugin));
         assert!(packages.get("elsewhere").is_err());
         assert_eq!(
-            packages.register(PackageDescriptor::default()),
+            packages.register(plain("")),
             Err(MonitorError::PackageWithoutName)
         );
     }
 
     #[test]
+    fn an_extension_has_the_plugin_of_its_base_and_a_reference_of_its_own() {
+        let packages = RegisteredPackages::default();
+        let base = packages.register(plain("kubernetes")).expect("a package");
+        let extension = Arc::new(Parameterization {
+            name: "crds".to_owned(),
+            version: semver::Version::new(1, 0, 0),
+            value: b"many".to_vec(),
+        });
+        let extended = RegisteredPackage {
+            extension: Some(Arc::clone(&extension)),
+            ..plain("kubernetes")
+        };
+        let reference = packages.register(extended.clone()).expect("an extension");
+        assert_eq!(reference, extension.reference());
+        assert_eq!(packages.register(extended), Ok(reference.clone()));
+        assert_eq!(packages.get(&reference), packages.get(&base));
+        assert_eq!(packages.extension(&reference), Some(extension));
+        assert_eq!(packages.extension(&base), None);
+        assert_eq!(packages.extension(""), None);
+    }
+
+    #[test]
     fn a_version_that_is_none_is_refused_even_beside_a_reference() {
         let packages = RegisteredPackages::default();
-        let aws = PackageDescriptor {
-            name: "aws".to_owned(),
-            ..PackageDescriptor::default()
-        };
-        let reference = packages.register(aws).expect("a named package");
+        let reference = packages.register(plain("aws")).expect("a named package");
         let sums = BTreeMap::new();
         assert!(
             packages

@@ -4,7 +4,7 @@ use nimbus_engine_model::provider_package;
 use nimbus_engine_ports::{ReadGoal, RegisterStatus};
 
 use crate::error::{Ending, MonitorError};
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, parse_provider};
 use crate::packages::{PluginHints, check_recordable, check_type, package_of};
 use crate::requests::{ReadCall, ReadDone};
 use crate::tracker::Existence;
@@ -21,6 +21,11 @@ impl Monitor {
         check_recordable(&call.type_, &call.name)?;
         self.refuse_foreign_files(&call.properties).await?;
         let provider = self.read_provider(&call).await?;
+        if self.packages.extension(&call.package_reference).is_some() {
+            let provider = parse_provider(&provider)?;
+            self.extended_provider(&provider, &call.package_reference)
+                .await?;
+        }
         let origin = self.positions.origin(&call.origin);
         let parent = call.parent.clone();
         let goal = ReadGoal {

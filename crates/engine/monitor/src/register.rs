@@ -295,6 +295,11 @@ impl Monitor {
             source_position: origin.position,
             stack_trace: origin.stack_trace,
             hide_diff: hidden_paths(&options.hide_diff)?,
+            // A provider is of the plugin's own package, which extensions share.
+            extension: self
+                .packages
+                .extension(&request.package_reference)
+                .filter(|_| request.custom && provider_package(&request.type_).is_none()),
         })
     }
 

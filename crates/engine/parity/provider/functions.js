@@ -12,6 +12,8 @@ const struct = (object) => Struct.fromJavaScript(object);
 
 /** The package that this process was made to be, where it was given parameters. */
 let parameter = null;
+/** The packages that it serves: its own and those that it was told of. */
+const served = new Set(["parity"]);
 /** What Configure said. */
 let configured = {};
 
@@ -68,6 +70,7 @@ function parameterize(call, reply) {
         version: asked.getVersion(),
         value: Buffer.from(asked.getValue_asU8()).toString(),
     };
+    served.add(parameter.name);
     world.log("parameterize", parameter);
     const response = new provider.ParameterizeResponse();
     response.setName(parameter.name);
@@ -75,8 +78,13 @@ function parameterize(call, reply) {
     reply(null, response);
 }
 
+/** Whether it knows the types of a resource's package. */
+function serves(urn) {
+    return served.has(urn.split("::")[2].split("$").pop().split(":")[0]);
+}
+
 function remember(settings) {
     configured = Object.fromEntries(Object.entries(settings).map(([key, value]) => [key, values.unwrap(value)]));
 }
 
-module.exports = { call, invoke, parameterize, remember };
+module.exports = { call, invoke, parameterize, remember, serves };

@@ -101,6 +101,9 @@ const service = {
             seed: request.getRandomseed_asU8().length,
             autonaming: request.hasAutonaming() && request.getAutonaming().toObject(),
         });
+        if (!functions.serves(urn)) {
+            return reply({ code: grpc.status.NOT_FOUND, details: `nobody told it of the type of ${nameOf(urn)}` });
+        }
         const response = new provider.CheckResponse();
         if (!("size" in news)) {
             news.size = 1;
@@ -195,6 +198,9 @@ const service = {
             properties: plain(request.getProperties()),
             inputs: plain(request.getInputs()),
         });
+        if (!functions.serves(urn)) {
+            return reply({ code: grpc.status.NOT_FOUND, details: `nobody told it of the type of ${nameOf(urn)}` });
+        }
         if (world.mustFail("read", nameOf(urn))) {
             return reply({ code: grpc.status.UNKNOWN, details: `${id} cannot be read` });
         }
@@ -220,6 +226,9 @@ const service = {
             oldInputs: plain(request.getOldInputs()),
             timeout: request.getTimeout(),
         });
+        if (!functions.serves(urn)) {
+            return reply({ code: grpc.status.NOT_FOUND, details: `nobody told it of the type of ${nameOf(urn)}` });
+        }
         if (world.mustFail("delete", nameOf(urn))) {
             return reply({ code: grpc.status.UNKNOWN, details: `${id} cannot be deleted` });
         }

@@ -1,5 +1,6 @@
 //! A provider plugin that has been reached: greeted, parameterised, not configured.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,9 @@ pub(crate) struct Plugin {
     pub(crate) version: Option<Version>,
     /// Serves the address at which the plugin finds the engine, if it has one of its own.
     pub(crate) engine: Option<Box<dyn Send + Sync>>,
+    /// The extensions of its package that it was told of. Held while it is told, so that nobody asks
+    /// for one before it is served.
+    extensions: tokio::sync::Mutex<BTreeSet<String>>,
     /// Where it runs, if that is a sandbox.
     _enclosed: Option<Enclosed>,
 }
@@ -108,8 +112,24 @@ impl Plugin {
             protocol,
             version,
             engine: None,
+            extensions: tokio::sync::Mutex::default(),
             _enclosed: enclosed,
         })
+    }
+
+    /// Tells the plugin of an extension of its package, once.
+    pub(crate) async fn extend(
+        &self,
+        extension: &Parameterization,
+        limit: Duration,
+    ) -> Result<(), String> {
+        let mut told = self.extensions.lock().await;
+        let reference = extension.reference();
+        if !told.contains(&reference) {
+            parameterize(&self.link, extension, limit).await?;
+            told.insert(reference);
+        }
+        Ok(())
     }
 
     /// Asks the plugin to stop what it is doing.
@@ -179,7 +199,7 @@ async fn attach(link: &PluginConnection, greeting: &Greeting<'_>) -> Result<(), 
         .map_err(reason)
 }
 
-/// Turns a base provider into the package that is wanted.
+/// Turns a base provider into the package that is wanted, or extends it by that.
 async fn parameterize(
     link: &PluginConnection,
     wanted: &Parameterization,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nimbus_engine_model::{Naming, PackageDescriptor, PropertyMap, PropertyValue, TypeToken, Urn};
+use nimbus_engine_model::{
+    Naming, PackageDescriptor, Parameterization, PropertyMap, PropertyValue, TypeToken, Urn,
+};
 
 use crate::failure_cause::FailureCause;
 
@@ -18,6 +20,14 @@ pub trait Provider: Send + Sync {
     async fn check_config(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError>;
     async fn diff_config(&self, request: DiffRequest) -> Result<DiffResponse, ProviderError>;
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError>;
+
+    /// Makes it serve an extension of its package beside the package itself. Asked again with the same
+    /// one, it has nothing to do.
+    async fn extend(&self, _extension: &Parameterization) -> Result<(), ProviderError> {
+        Err(ProviderError::Unimplemented {
+            method: "Parameterize",
+        })
+    }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError>;
     async fn diff(&self, request: DiffRequest) -> Result<DiffResponse, ProviderError>;

@@ -15,6 +15,8 @@ use tokio::net::TcpStream;
 use tonic::transport::server::Connected;
 use tonic::{Code, Status};
 
+use crate::failure;
+
 pub(crate) struct ConnectionState {
     host: Arc<dyn ProviderHost>,
     served: tokio::sync::Mutex<Served>,
@@ -72,12 +74,13 @@ impl ConnectionState {
         Ok(provider)
     }
 
-    /// Makes the package another one, which is possible only before it is used.
+    /// Makes the package another one, which is possible only before it is used. Afterwards it is extended:
+    /// engines ask for both with the same call.
     pub(crate) async fn become_package(&self, package: Parameterization) -> Result<(), Status> {
         let mut served = self.served.lock().await;
-        if served.provider.is_some() {
-            let message = "a provider in use cannot become another package";
-            return Err(Status::new(Code::FailedPrecondition, message));
+        if let Some(provider) = &served.provider {
+            let extended = provider.extend(&package).await;
+            return extended.map_err(|error| failure::status(error, self.accept()));
         }
         served.package.parameterization = Some(package);
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue};
+use nimbus_engine_model::{PackageDescriptor, Parameterization, PropertyMap, PropertyValue};
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
     ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffKind, DiffRequest,
@@ -193,6 +193,11 @@ impl Provider for AnsweringProvider {
             .collect();
         self.note(format!("configure {} {}", request.name, shown.join(" ")));
         self.reply(|r| &r.configure, &request).unwrap_or(Ok(()))
+    }
+
+    async fn extend(&self, extension: &Parameterization) -> Result<(), ProviderError> {
+        self.note(format!("extend {}", extension.name));
+        Ok(())
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {

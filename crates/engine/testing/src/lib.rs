@@ -22,7 +22,7 @@ pub use cloud::{Cloud, CloudAct, CloudMoment, CloudObject, CloudObserver};
 pub use journal::MemoryJournal;
 pub use monitor::{FakeRegistrar, MonitorRig, RegistrationAnswer};
 pub use program::{Execution, ScriptedProgram, ScriptedResource, ScriptedValue};
-pub use provider::{FakeProvider, Faults};
+pub use provider::{EXTENSION, FakeProvider, Faults};
 pub use render::{render_snapshot, render_steps};
 pub use rig::{PROJECT, RecordedHooks, Rig, RigRun, RigWatch, STACK};
 pub use sink::RecordingSink;

@@ -2,13 +2,13 @@
 //!
 //! Rules that tests rely on: a property whose name starts with `replace` forces a replacement when
 //! it changes; outputs are the inputs plus `computed`, which is `<id>!`; reading returns what the
-//! cloud holds.
+//! cloud holds. Types of the package `ext` are served only after the provider was told of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue};
+use nimbus_engine_model::{PackageDescriptor, Parameterization, PropertyMap, PropertyValue};
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckFailure, CheckRequest, CheckResponse, ConfigureRequest,
     ConstructRequest, ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffKind,
@@ -19,6 +19,9 @@ use nimbus_engine_ports::{
 use parking_lot::Mutex;
 
 use crate::cloud::Cloud;
+
+/// The package that extends every other one.
+pub const EXTENSION: &str = "ext";
 
 /// What a provider does wrong, by resource name.
 #[derive(Clone, Debug, Default)]
@@ -44,11 +47,25 @@ pub struct Faults {
 pub struct FakeProvider {
     cloud: Arc<Cloud>,
     faults: Arc<Mutex<Faults>>,
+    /// The packages that it serves beside its own.
+    extensions: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl FakeProvider {
     pub fn new(cloud: Arc<Cloud>, faults: Arc<Mutex<Faults>>) -> Self {
-        Self { cloud, faults }
+        Self {
+            cloud,
+            faults,
+            extensions: Arc::default(),
+        }
+    }
+
+    fn serves(&self, type_: &str) -> Result<(), ProviderError> {
+        let package = type_.split(':').next().unwrap_or_default();
+        if package == EXTENSION && !self.extensions.lock().contains(package) {
+            return Err(ProviderError::failed(format!("nobody told it of {type_}")));
+        }
+        Ok(())
     }
 
     fn has(&self, pick: impl Fn(&Faults) -> &Vec<String>, name: &str) -> bool {
@@ -126,7 +143,13 @@ impl Provider for FakeProvider {
         Ok(())
     }
 
+    async fn extend(&self, extension: &Parameterization) -> Result<(), ProviderError> {
+        self.extensions.lock().insert(extension.name.clone());
+        Ok(())
+    }
+
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {
+        self.serves(&request.type_)?;
         let failures = if self.has(|f| &f.check_fails, &request.name) {
             vec![CheckFailure {
                 property: "foo".to_owned(),
@@ -188,6 +211,7 @@ impl Provider for FakeProvider {
     }
 
     async fn read(&self, request: ReadRequest) -> Result<ReadResponse, ProviderError> {
+        self.serves(&request.type_)?;
         if self.has(|f| &f.read_fails, &request.name) {
             return Err(failed("read", &request.name));
         }
@@ -223,6 +247,7 @@ impl Provider for FakeProvider {
     }
 
     async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
+        self.serves(&request.type_)?;
         if self.has(|f| &f.delete_fails, &request.name) {
             return Err(failed("delete", &request.name));
         }
@@ -282,6 +307,10 @@ fn diff_response(detailed: BTreeMap<String, PropertyDiff>, before: bool) -> Diff
 #[async_trait]
 impl ProviderHost for FakeProvider {
     async fn load(&self, _: &PackageDescriptor) -> Result<Arc<dyn Provider>, LoadError> {
-        Ok(Arc::new(self.clone()))
+        // A process of its own: what another was told it does not know.
+        Ok(Arc::new(Self {
+            extensions: Arc::default(),
+            ..self.clone()
+        }))
     }
 }

@@ -10,7 +10,7 @@ mod fault_orders;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue};
+use nimbus_engine_model::{PackageDescriptor, Parameterization, PropertyMap, PropertyValue};
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
     ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
@@ -139,6 +139,11 @@ impl Provider for RehearsalProvider {
         if let Some(PropertyValue::String(region)) = request.inputs.get("region") {
             region.clone_into(&mut self.region.lock());
         }
+        Ok(())
+    }
+
+    /// Objects of every type are simulated, whatever package they are from.
+    async fn extend(&self, _: &Parameterization) -> Result<(), ProviderError> {
         Ok(())
     }
 

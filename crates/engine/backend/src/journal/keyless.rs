@@ -31,7 +31,8 @@ pub(super) fn without_secret_outputs(entry: &JournalEntry) -> Option<JournalEntr
         JournalEntry::Begin { .. }
         | JournalEntry::Unknown { .. }
         | JournalEntry::Rebase { .. }
-        | JournalEntry::ClearPending => None,
+        | JournalEntry::ClearPending
+        | JournalEntry::Extension { .. } => None,
     }
 }
 

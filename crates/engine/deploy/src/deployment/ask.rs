@@ -42,8 +42,13 @@ impl Deployment {
         };
         let reference = ProviderRef::parse(&registration.goal.provider)
             .map_err(|error| invalid(format!("{urn} has no valid provider: {error}")))?;
+        if let Some(extension) = &registration.goal.extension
+            && self.executor.registry.add_extension(extension)
+        {
+            self.executor.recorder.extension(Arc::clone(extension));
+        }
         if let Some(handle) = self.executor.registry.get(&reference) {
-            return Ok(Asker::Provider(handle));
+            return self.extended(handle, registration).await;
         }
         let base = self.base();
         let recorded = base.live(&reference.urn);
@@ -56,10 +61,27 @@ impl Deployment {
         self.decide(|generator| generator.carry_provider(&reference))
             .await?;
         match self.executor.registry.get(&reference) {
-            Some(handle) => Ok(Asker::Provider(handle)),
+            Some(handle) => self.extended(handle, registration).await,
             None => Err(invalid(format!(
                 "the provider {reference} of {urn} did not load"
             ))),
+        }
+    }
+
+    /// The provider, once it serves the extension that the resource belongs to: before that it knows
+    /// nothing of the resource's type.
+    async fn extended(
+        &self,
+        handle: Handle,
+        registration: &PendingRegistration,
+    ) -> Result<Asker, DeployError> {
+        let registry = &self.executor.registry;
+        match registry.extend(&handle, &registration.new).await {
+            Ok(()) => Ok(Asker::Provider(handle)),
+            Err(error) => Err(DeployError::ProviderFailed {
+                urn: registration.urn.clone(),
+                message: error.to_string(),
+            }),
         }
     }
 
@@ -310,7 +332,11 @@ impl Deployment {
             .ok()
             .and_then(|reference| self.executor.registry.get(&reference));
         match handle {
-            Some(handle) => self.ask_provider(&handle, question).await,
+            Some(handle) => {
+                let extended = self.executor.registry.extend(&handle, state).await;
+                extended.map_err(|error| question.failed(&error))?;
+                self.ask_provider(&handle, question).await
+            }
             None => Err(DeployError::BadState {
                 message: format!("{} has no provider that could be asked", state.urn),
             }),

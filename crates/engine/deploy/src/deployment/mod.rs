@@ -85,7 +85,8 @@ impl Deployment {
             return Err(Box::new(Failed { snapshot, error }));
         }
         let dry_run = options.dry_run;
-        let registry = Registry::new(spec.host, Arc::clone(&spec.ids), dry_run);
+        let extensions = snapshot.extensions.clone();
+        let registry = Registry::new(spec.host, Arc::clone(&spec.ids), dry_run, extensions);
         let recorder = JournalRecorder::start((!dry_run).then_some(spec.journal));
         let rules = ExecutorRules {
             dry_run,

@@ -49,7 +49,7 @@ impl Executor {
 
     async fn create_object(&self, step: &CreateStep) -> Result<RecordedResource, StepError> {
         let wanted = step.new_state();
-        let provider = self.provider(&wanted.urn, &wanted.provider)?;
+        let provider = self.provider(wanted).await?;
         let request = CreateRequest {
             urn: Some(wanted.urn.clone()),
             name: wanted.urn.name().to_owned(),

@@ -45,7 +45,7 @@ impl Executor {
                 .await;
             return Ok(());
         }
-        let provider = self.provider(&old.urn, &old.provider)?;
+        let provider = self.provider(old).await?;
         let request = delete_request(old);
         let act = self.begin(OperationKind::Deleting, old).await?;
         let views = Views {

@@ -22,7 +22,7 @@ impl Executor {
     pub(super) async fn import(&self, step: &ImportStep) -> Result<RecordedResource, StepError> {
         let wanted = step.new_state();
         let known = if wanted.custom {
-            let provider = self.provider(&wanted.urn, &wanted.provider)?;
+            let provider = self.provider(wanted).await?;
             let act = self.begin(OperationKind::Importing, wanted).await?;
             let answer = match self.examine(wanted, provider.as_ref()).await {
                 ProviderAnswer::Done(object) => {

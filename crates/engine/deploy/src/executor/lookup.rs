@@ -2,8 +2,8 @@
 //!
 //! A create that nobody saw the end of has no id, and the protocol has no question "what have I
 //! made". But the inputs of most objects hold their name, whether a program gave it or the provider
-//! drew it, and many providers use the name as the id. So an object is read under each name that
-//! the inputs hold. It is taken for the one that was made only if everything that the provider says
+//! drew it, and many providers use the name as the id. Others take an idempotency token, under which
+//! the object can be found. So an object is read under each name and token that the inputs hold. It is taken for the one that was made only if everything that the provider says
 //! about it agrees with what was asked for, and only from a provider that really looks: one that
 //! also finds an object under a name that nobody has given just repeats the question.
 
@@ -20,11 +20,12 @@ use super::Executor;
 const DYNAMIC_PROVIDER: &str = "__provider";
 
 impl Executor {
-    /// The resource that an interrupted create made, if its provider finds it by its name.
+    /// The resource that an interrupted create made, if its provider finds it by its name or token.
     pub(crate) async fn find_created(&self, pending: &ResourceState) -> Option<Arc<ResourceState>> {
-        let provider = self.provider(&pending.urn, &pending.provider).ok()?;
+        let provider = self.provider(pending).await.ok()?;
         let wanted = unwrapped_map(&pending.inputs);
-        for (property, name) in names(pending.urn.name(), &wanted) {
+        let tokens = tokens(&pending.inputs);
+        for (property, name) in names(pending.urn.name(), &wanted).into_iter().chain(tokens) {
             let Some(found) = read_as(provider.as_ref(), pending, &name).await else {
                 continue;
             };
@@ -116,6 +117,29 @@ fn names(resource: &str, inputs: &PropertyMap) -> Vec<(String, String)> {
     });
     likely.extend(named);
     likely
+}
+
+/// Inputs by which a repeated create is known for the same, in lower case.
+const TOKENS: [&str; 6] = [
+    "idempotencytoken",
+    "idempotencykey",
+    "clienttoken",
+    "clientrequesttoken",
+    "creationtoken",
+    "callerreference",
+];
+
+/// The idempotency tokens among the inputs. One that is secret is not sent in place of an id, which
+/// may be written to any log.
+fn tokens(inputs: &PropertyMap) -> Vec<(String, String)> {
+    let tokens = inputs.iter().filter_map(|(key, value)| match value {
+        PropertyValue::String(text) if !text.is_empty() => {
+            let is_token = TOKENS.contains(&key.to_ascii_lowercase().as_str());
+            is_token.then(|| (key.clone(), text.clone()))
+        }
+        _ => None,
+    });
+    tokens.collect()
 }
 
 /// Whether the description has the name, and contradicts nothing that was asked for.

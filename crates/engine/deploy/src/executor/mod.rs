@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use nimbus_engine_model::{
     ActId, JournalChange, OperationKind, PendingOperation, ProviderRef, ResourceState, StateRef,
-    StepOp, Urn,
+    StepOp,
 };
 use nimbus_engine_ports::{
     EngineEvent, EventSink, FailureCause, HookRunner, JournalError, Provider, ProviderError,
@@ -277,17 +277,20 @@ impl Executor {
         self.events.emit(event);
     }
 
-    /// The provider that serves a resource.
-    fn provider(&self, urn: &Urn, reference: &str) -> Result<Arc<dyn Provider>, StepError> {
+    /// The provider that serves a resource, with the extension that the resource belongs to.
+    async fn provider(&self, resource: &ResourceState) -> Result<Arc<dyn Provider>, StepError> {
+        let urn = &resource.urn;
         let failed = |message: String| StepError::failed(message);
-        let reference = ProviderRef::parse(reference)
+        let reference = ProviderRef::parse(&resource.provider)
             .map_err(|error| failed(format!("the provider of {urn} is not valid: {error}")))?;
-        match self.registry.get(&reference) {
-            Some(handle) => Ok(handle.provider),
-            None => Err(failed(format!(
+        let Some(handle) = self.registry.get(&reference) else {
+            return Err(failed(format!(
                 "the provider {reference} of {urn} is not there"
-            ))),
-        }
+            )));
+        };
+        let extended = self.registry.extend(&handle, resource).await;
+        extended.map_err(|error| failed(error.to_string()))?;
+        Ok(handle.provider)
     }
 
     async fn begin(

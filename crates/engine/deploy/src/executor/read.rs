@@ -41,7 +41,7 @@ impl Executor {
     }
 
     async fn look_up(&self, wanted: &ResourceState, id: String) -> ProviderAnswer<ReadResult> {
-        let provider = match self.provider(&wanted.urn, &wanted.provider) {
+        let provider = match self.provider(wanted).await {
             Ok(provider) => provider,
             Err(error) => return ProviderAnswer::failed(error.message()),
         };

@@ -42,7 +42,7 @@ impl Executor {
         if !step.has_object() {
             return Ok(Refreshed::unchanged(old));
         }
-        let provider = self.provider(&old.urn, &old.provider)?;
+        let provider = self.provider(old).await?;
         let (response, init_errors) = self.current(old, provider.as_ref()).await?;
         let Some(id) = response.id else {
             return Ok(Refreshed {

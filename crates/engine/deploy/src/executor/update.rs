@@ -51,7 +51,7 @@ impl Executor {
 
     async fn update_object(&self, step: &UpdateStep) -> Result<RecordedResource, StepError> {
         let (old, wanted) = (&step.old().state, step.new_state());
-        let provider = self.provider(&wanted.urn, &wanted.provider)?;
+        let provider = self.provider(wanted).await?;
         let request = UpdateRequest {
             urn: Some(wanted.urn.clone()),
             name: wanted.urn.name().to_owned(),

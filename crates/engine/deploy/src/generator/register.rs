@@ -393,6 +393,10 @@ fn wanted_state(
         .replacement_trigger
         .clone_from(&goal.replacement_trigger);
     state.hooks.clone_from(&goal.hooks);
+    state.extension_ref = goal
+        .extension
+        .as_ref()
+        .map(|extension| extension.reference());
     // What no program says: times, the provider's own wish, and fields of engines that know more.
     if let Some(old) = old {
         state.created = old.created;

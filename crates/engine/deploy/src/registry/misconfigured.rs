@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use nimbus_engine_model::Parameterization;
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
     ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
@@ -38,6 +39,10 @@ impl Provider for Misconfigured {
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
         self.provider.configure(request).await
+    }
+
+    async fn extend(&self, extension: &Parameterization) -> Result<(), ProviderError> {
+        self.provider.extend(extension).await
     }
 
     async fn check(&self, _: CheckRequest) -> Result<CheckResponse, ProviderError> {

@@ -9,13 +9,13 @@ mod misconfigured;
 mod traced;
 mod unconfigured;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use nimbus_engine_model::diff::maps_equal;
 use nimbus_engine_model::provider_inputs::{self, INTERNAL, InputError, VERSION, configuration};
 use nimbus_engine_model::{
-    PropertyMap, ProviderRef, ResourceState, UNKNOWN_ID, Urn, provider_package,
+    Parameterization, PropertyMap, ProviderRef, ResourceState, UNKNOWN_ID, Urn, provider_package,
 };
 use nimbus_engine_ports::{
     CheckFailure, CheckRequest, CheckResponse, ConfigureRequest, CreateResponse, DiffRequest,
@@ -34,7 +34,11 @@ pub(crate) struct Registry {
     ids: Arc<dyn IdSource>,
     dry_run: bool,
     state: Mutex<LoadedProviders>,
+    /// Extensions of packages that resources belong to, by reference.
+    extensions: Mutex<Extensions>,
 }
+
+type Extensions = BTreeMap<String, Arc<Parameterization>>;
 
 /// A provider that can be asked.
 #[derive(Clone)]
@@ -55,13 +59,46 @@ struct LoadedProviders {
 }
 
 impl Registry {
-    pub(crate) fn new(host: Arc<dyn ProviderHost>, ids: Arc<dyn IdSource>, dry_run: bool) -> Self {
+    /// `extensions` are those of the recorded state.
+    pub(crate) fn new(
+        host: Arc<dyn ProviderHost>,
+        ids: Arc<dyn IdSource>,
+        dry_run: bool,
+        extensions: Extensions,
+    ) -> Self {
         Self {
             host,
             ids,
             dry_run,
             state: Mutex::default(),
+            extensions: Mutex::new(extensions),
         }
+    }
+
+    /// Whether nobody knew of this extension.
+    pub(crate) fn add_extension(&self, extension: &Arc<Parameterization>) -> bool {
+        let mut known = self.extensions.lock();
+        let reference = extension.reference();
+        known.insert(reference, Arc::clone(extension)).is_none()
+    }
+
+    /// Makes sure that the provider serves the extension that a resource belongs to.
+    pub(crate) async fn extend(
+        &self,
+        handle: &Handle,
+        resource: &ResourceState,
+    ) -> Result<(), ProviderError> {
+        let Some(reference) = &resource.extension_ref else {
+            return Ok(());
+        };
+        let extension = self.extensions.lock().get(reference).cloned();
+        let Some(extension) = extension else {
+            return Err(ProviderError::failed(format!(
+                "the recorded state has no package extension {reference}, to which {} belongs",
+                resource.urn
+            )));
+        };
+        handle.provider.extend(&extension).await
     }
 
     pub(crate) fn get(&self, reference: &ProviderRef) -> Option<Handle> {

@@ -126,7 +126,12 @@ fn region(value: impl Into<PropertyValue>) -> PropertyMap {
 }
 
 fn registry(plugins: &Arc<Plugins>, dry_run: bool) -> Registry {
-    Registry::new(Arc::clone(plugins) as _, Arc::new(OneId), dry_run)
+    Registry::new(
+        Arc::clone(plugins) as _,
+        Arc::new(OneId),
+        dry_run,
+        Extensions::new(),
+    )
 }
 
 #[tokio::test]

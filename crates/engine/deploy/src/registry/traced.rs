@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use nimbus_engine_model::Parameterization;
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
     ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
@@ -81,6 +82,11 @@ impl Provider for TracedProvider {
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
         let span = self.span("Configure", &request.type_);
         traced(span, self.inner.configure(request)).await
+    }
+
+    async fn extend(&self, extension: &Parameterization) -> Result<(), ProviderError> {
+        let span = self.span("Parameterize", &extension.name);
+        traced(span, self.inner.extend(extension)).await
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_engine_model::PropertyMap;
+use nimbus_engine_model::{Parameterization, PropertyMap};
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
     ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
@@ -28,6 +28,10 @@ impl Provider for Unconfigured {
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
         self.0.configure(request).await
+    }
+
+    async fn extend(&self, extension: &Parameterization) -> Result<(), ProviderError> {
+        self.0.extend(extension).await
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use nimbus_engine_model::{OperationKind, PendingOperation, ResourceState, StepOp};
+use nimbus_engine_model::{
+    OperationKind, PendingOperation, PropertyMap, PropertyValue, ResourceState, StepOp,
+};
 use nimbus_engine_ports::{
     CreateResponse, DiffKind, InitFailure, ProviderError, ReadResponse, RegisterError,
 };
@@ -391,6 +393,52 @@ async fn a_create_that_was_cut_short_is_found_by_the_name_of_its_object() {
         "{:?}",
         run.step_lines()
     );
+}
+
+/// The same stack; the name of the object is another than its id, and the inputs have a token.
+async fn cut_short_with_token(token: PropertyValue) -> AnsweringRig {
+    let mut rig = cut_short().await;
+    for operation in &mut rig.snapshot.pending_operations {
+        let inputs = &mut Arc::make_mut(&mut operation.resource).inputs;
+        inputs.insert("creationToken".to_owned(), token.clone());
+    }
+    rig.answers(|answers| {
+        answers.read = Some(Box::new(|request| {
+            let (id, outputs) = match (request.name.as_str(), request.id.as_str()) {
+                ("r2", "token-1") => {
+                    let found = [
+                        ("name", "r2-7f3a".into()),
+                        ("creationToken", "token-1".into()),
+                    ];
+                    (Some("i-0042".to_owned()), props(&found))
+                }
+                ("r2", _) => (None, PropertyMap::new()),
+                _ => (Some(request.id.clone()), request.state.clone()),
+            };
+            Some(Ok(ReadResponse {
+                id,
+                outputs,
+                inputs: None,
+                refresh_before_update: false,
+            }))
+        }));
+    });
+    rig
+}
+
+#[tokio::test]
+async fn a_create_that_was_cut_short_is_found_by_its_idempotency_token() {
+    let mut rig = cut_short_with_token("token-1".into()).await;
+    rig.refresh().await.ok();
+    assert!(rig.snapshot.pending_operations.is_empty());
+    assert_eq!(rig.resource("r2").id.as_deref(), Some("i-0042"));
+}
+
+#[tokio::test]
+async fn a_token_that_is_secret_is_not_asked_for() {
+    let mut rig = cut_short_with_token(PropertyValue::secret("token-1".into())).await;
+    rig.refresh().await.ok();
+    assert_eq!(rig.snapshot.pending_operations.len(), 1);
 }
 
 #[tokio::test]

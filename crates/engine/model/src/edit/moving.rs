@@ -76,6 +76,13 @@ pub fn move_resources(
         }
         after.resources.push(Arc::new(state));
     }
+    for (reference, extension) in &source.extensions {
+        after
+            .extensions
+            .entry(reference.clone())
+            .or_insert_with(|| Arc::clone(extension));
+    }
+    after.drop_unused_extensions();
     in_order(&mut after);
 
     let mut before = source.clone();
@@ -86,6 +93,7 @@ pub fn move_resources(
             drop_links(Arc::make_mut(resource), gone, &mut forgotten);
         }
     }
+    before.drop_unused_extensions();
     forgotten.sort();
     forgotten.dedup();
     Ok(MovedResources {

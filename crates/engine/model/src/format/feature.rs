@@ -1,10 +1,9 @@
 //! Features that a state may need its reader to understand.
 //!
 //! A file that uses none has version 3; one that uses any has version 4 and lists them. An engine
-//! that ignored one would damage the stack, so unknown features are refused. Two are known by name
-//! and refused all the same, because this engine cannot honour them: resources made by snippets
-//! would look abandoned and be deleted, and extended providers would be asked without their
-//! extension.
+//! that ignored one would damage the stack, so unknown features are refused. One is known by name
+//! and refused all the same, because this engine cannot honour it: resources made by snippets
+//! would look abandoned and be deleted.
 
 use std::collections::BTreeSet;
 
@@ -24,13 +23,14 @@ const BYTE_STRING: &str = "byteString";
 const SNIPPETS: &str = "snippets-prototype";
 const EXTENSIONS: &str = "extensionParameterization";
 
-const HONOURED: [&str; 6] = [
+const HONOURED: [&str; 7] = [
     REFRESH_BEFORE_UPDATE,
     VIEWS,
     HOOKS,
     TAINT,
     REPLACE_WITH,
     BYTE_STRING,
+    EXTENSIONS,
 ];
 
 pub(super) fn check(features: &[String]) -> Result<(), StateError> {
@@ -82,7 +82,7 @@ fn of_resource(resource: &ResourceState) -> impl Iterator<Item = &'static str> {
         (TAINT, resource.taint),
         (REPLACE_WITH, !resource.replace_with.is_empty()),
         (BYTE_STRING, needs_byte_string(resource)),
-        (EXTENSIONS, carries("extensionRef")),
+        (EXTENSIONS, resource.extension_ref.is_some()),
         (SNIPPETS, carries("snippetID")),
     ]
     .into_iter()

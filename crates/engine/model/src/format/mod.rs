@@ -13,6 +13,7 @@
 mod decode;
 mod encode;
 mod error;
+mod extension;
 mod feature;
 mod fields;
 mod gojson;
@@ -44,6 +45,7 @@ pub(crate) mod internal {
     pub(crate) use super::decode::SealedSecret;
     pub(crate) use super::encode::SecretEncoding;
     pub(crate) use super::error::StatePart;
+    pub(crate) use super::extension::{json as extension_json, read as read_extension};
     pub(crate) use super::fields::StateFields;
     pub(crate) use super::gojson::{GoJsonWriter, Layout};
     pub(crate) use super::parse::{json_error, read_operation};

@@ -15,8 +15,8 @@ use crate::resource::{CustomTimeouts, HookKind, ResourceState};
 use crate::urn::Urn;
 use crate::value::{PropertyMap, PropertyValue};
 
-/// Known fields that this version only carries along, in the order in which they are written.
-const CARRIED: [&str; 2] = ["extensionRef", "snippetID"];
+/// A known field that this version only carries along; it is written before unknown ones.
+const CARRIED: &str = "snippetID";
 
 type DependenciesByProperty = BTreeMap<String, Vec<Urn>>;
 
@@ -74,6 +74,7 @@ pub(crate) fn read(
         refresh_before_update: fields.bool("refreshBeforeUpdate")?,
         view_of: fields.urn("viewOf")?,
         hooks: hooks(&mut fields)?,
+        extension_ref: fields.name("extensionRef")?,
         extra: Map::new(),
         urn,
     };
@@ -254,6 +255,11 @@ pub(crate) fn write(
     );
     urn(writer, "viewOf", resource.view_of.as_ref());
     write_hooks(writer, &resource.hooks);
+    text(
+        writer,
+        "extensionRef",
+        resource.extension_ref.as_deref().unwrap_or_default(),
+    );
     write_extra(writer, &resource.extra);
     writer.end_object();
 }
@@ -339,17 +345,11 @@ fn write_hooks(writer: &mut GoJsonWriter, hooks: &BTreeMap<HookKind, Vec<String>
 }
 
 fn write_extra(writer: &mut GoJsonWriter, extra: &Map<String, Value>) {
-    let rank = |key: &str| {
-        CARRIED
-            .iter()
-            .position(|k| *k == key)
-            .unwrap_or(CARRIED.len())
-    };
     let mut entries: Vec<_> = extra
         .iter()
         .filter(|(key, _)| *key != PROPERTY_DEPENDENCIES)
         .collect();
-    entries.sort_by_key(|(key, _)| (rank(key), *key));
+    entries.sort_by_key(|(key, _)| (*key != CARRIED, *key));
     for (key, value) in entries {
         writer.key(key);
         writer.json(value, &[]);

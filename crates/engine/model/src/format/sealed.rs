@@ -1,5 +1,6 @@
 //! A deployment whose secrets are still closed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::tz::Offset;
@@ -9,10 +10,12 @@ use zeroize::Zeroizing;
 use super::decode::{self, SealedSecret};
 use super::encode;
 use super::error::{StateError, StatePart};
+use super::extension;
 use super::fields::StateFields;
 use super::parse::ParsedDeployment;
 use super::resource;
 use crate::integrity::{self, IntegrityFinding};
+use crate::package::Parameterization;
 use crate::path::PropertyPath;
 use crate::resource::{OperationKind, PendingOperation, ResourceState};
 use crate::secrets::{CiphertextCache, Crypter};
@@ -28,6 +31,7 @@ pub struct SealedDeployment {
     secrets_provider: Option<SecretsProvider>,
     pub(super) resources: Vec<ResourceState>,
     pub(super) pending_operations: Vec<(OperationKind, ResourceState)>,
+    extensions: BTreeMap<String, Arc<Parameterization>>,
     integrity_error: Option<IntegrityRecord>,
     extra: Map<String, Value>,
     secrets: Vec<SealedSecret>,
@@ -44,6 +48,7 @@ impl SealedDeployment {
             secrets_provider: secrets_provider(fields.raw("secrets_providers"))?,
             resources: parsed.resources,
             pending_operations: parsed.pending_operations,
+            extensions: extensions(fields.object("extensions")?)?,
             integrity_error: integrity_error(fields.object("metadata")?)?,
             extra: fields.rest(),
             secrets,
@@ -185,6 +190,7 @@ impl SealedDeployment {
             secrets_provider: self.secrets_provider,
             resources: self.resources.into_iter().map(Arc::new).collect(),
             pending_operations: self.pending_operations.into_iter().map(operation).collect(),
+            extensions: self.extensions,
             integrity_error: self.integrity_error,
             extra: self.extra,
         }
@@ -301,6 +307,16 @@ fn secrets_provider(value: Option<Value>) -> Result<Option<SecretsProvider>, Sta
     let kind = fields.string("type")?;
     let state = fields.raw("state").unwrap_or(Value::Null);
     Ok(Some(SecretsProvider { kind, state }))
+}
+
+fn extensions(
+    entries: Map<String, Value>,
+) -> Result<BTreeMap<String, Arc<Parameterization>>, StateError> {
+    let read = |(reference, value)| {
+        let fields = StateFields::of(value, StatePart::File, "extensions")?;
+        Ok((reference, Arc::new(extension::read(fields)?)))
+    };
+    entries.into_iter().map(read).collect()
 }
 
 fn integrity_error(metadata: Map<String, Value>) -> Result<Option<IntegrityRecord>, StateError> {

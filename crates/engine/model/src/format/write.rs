@@ -1,12 +1,13 @@
 //! Writing whole state files.
 
+use serde_json::Value;
+
 use super::encode::SecretEncoding;
 use super::error::StateError;
-use super::feature;
 use super::gojson::{GoJsonWriter, Layout};
 use super::read::CheckpointHead;
 use super::seal::{Spot, seal};
-use super::{resource, time};
+use super::{extension, feature, resource, time};
 use crate::resource::ResourceState;
 use crate::secrets::{CiphertextCache, Crypter};
 use crate::snapshot::{IntegrityRecord, SecretsProvider, Snapshot, SnapshotManifest};
@@ -31,8 +32,8 @@ const CARRIED_ORDER: [&str; 16] = [
     "references",
 ];
 
-/// Parts of a deployment that are only carried along, in the order in which they are written.
-const CARRIED_PARTS: [&str; 2] = ["snippets", "extensions"];
+/// A part of a deployment that is only carried along; it is written before extensions.
+const SNIPPETS: &str = "snippets";
 
 /// How secrets are written.
 pub enum SecretsMode<'a> {
@@ -176,17 +177,22 @@ fn write_deployment(
 }
 
 fn extra(writer: &mut GoJsonWriter, snapshot: &Snapshot) {
-    let rank = |key: &str| {
-        CARRIED_PARTS
-            .iter()
-            .position(|k| *k == key)
-            .unwrap_or(CARRIED_PARTS.len())
-    };
-    let mut entries: Vec<_> = snapshot.extra.iter().collect();
-    entries.sort_by_key(|(key, _)| (rank(key), *key));
-    for (key, value) in entries {
+    let mut carried = |key: &str, value: &Value| {
         writer.key(key);
         writer.json(value, &CARRIED_ORDER);
+    };
+    if let Some(snippets) = snapshot.extra.get(SNIPPETS) {
+        carried(SNIPPETS, snippets);
+    }
+    if !snapshot.extensions.is_empty() {
+        let entries = snapshot.extensions.iter();
+        let entries = entries.map(|(reference, one)| (reference.clone(), extension::json(one)));
+        carried("extensions", &Value::Object(entries.collect()));
+    }
+    for (key, value) in &snapshot.extra {
+        if key != SNIPPETS {
+            carried(key, value);
+        }
     }
 }
 

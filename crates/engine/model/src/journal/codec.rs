@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 use super::{ActId, JournalChange, JournalEntry, StateRef};
 use crate::format::StateError;
 use crate::format::internal::{
-    GoJsonWriter, Layout, SealedSecret, SecretEncoding, Spot, StateFields, StatePart, json_error,
-    open_table, read_operation, read_resource, seal, unseal_resource, write_resource,
+    GoJsonWriter, Layout, SealedSecret, SecretEncoding, Spot, StateFields, StatePart,
+    extension_json, json_error, open_table, read_extension, read_operation, read_resource, seal,
+    unseal_resource, write_resource,
 };
 use crate::resource::{PendingOperation, ResourceState};
 use crate::secrets::{CiphertextCache, Crypter};
@@ -59,7 +60,9 @@ fn resources(entry: &JournalEntry) -> impl Iterator<Item = &ResourceState> {
             (change.state.as_ref(), &[])
         }
         JournalEntry::Rebase { resources } => (None, resources),
-        JournalEntry::Unknown { .. } | JournalEntry::ClearPending => (None, &[]),
+        JournalEntry::Unknown { .. }
+        | JournalEntry::ClearPending
+        | JournalEntry::Extension { .. } => (None, &[]),
     };
     one.into_iter().chain(many).map(AsRef::as_ref)
 }
@@ -78,7 +81,9 @@ fn each_resource(entry: &mut JournalEntry, mut act: impl FnMut(&mut ResourceStat
                 .iter_mut()
                 .for_each(|resource| act(Arc::make_mut(resource)));
         }
-        JournalEntry::Unknown { .. } | JournalEntry::ClearPending => {}
+        JournalEntry::Unknown { .. }
+        | JournalEntry::ClearPending
+        | JournalEntry::Extension { .. } => {}
     }
 }
 
@@ -125,6 +130,11 @@ fn write(writer: &mut GoJsonWriter, entry: &JournalEntry, secrets: &mut SecretEn
             writer.end_array();
         }
         JournalEntry::ClearPending => writer.string("clearPending"),
+        JournalEntry::Extension { extension } => {
+            writer.string("extension");
+            writer.key("extension");
+            writer.json(&extension_json(extension), &["name", "version", "value"]);
+        }
     }
     writer.end_object();
 }
@@ -217,6 +227,13 @@ fn read(
             })
         }
         "clearPending" => Ok(JournalEntry::ClearPending),
+        "extension" => {
+            let extension = fields.object("extension")?;
+            let extension = StateFields::new(extension, StatePart::JournalEntry);
+            Ok(JournalEntry::Extension {
+                extension: Arc::new(read_extension(extension)?),
+            })
+        }
         _ => Err(StateError::UnknownName {
             place: StatePart::JournalEntry,
             field: "kind",

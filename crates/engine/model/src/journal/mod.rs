@@ -10,6 +10,7 @@ mod replay;
 
 use std::sync::Arc;
 
+use crate::package::Parameterization;
 use crate::resource::{PendingOperation, ResourceState};
 
 pub use codec::{decode, encode};
@@ -47,6 +48,9 @@ pub enum JournalEntry {
     Rebase { resources: Vec<Arc<ResourceState>> },
     /// Pending operations of the base were looked up and are settled.
     ClearPending,
+    /// Resources of later entries belong to this extension of a package. The state keeps it as long
+    /// as one of them is there.
+    Extension { extension: Arc<Parameterization> },
 }
 
 /// What one outcome means for the list of resources.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::{ActId, JournalChange, JournalEntry, StateRef, aliases};
 use crate::integrity::{IntegrityFinding, sort_order, verify};
+use crate::package::Parameterization;
 use crate::resource::{OperationKind, PendingOperation, ResourceState};
 use crate::snapshot::Snapshot;
 use crate::urn::Urn;
@@ -63,6 +64,8 @@ struct Replayer {
     open: BTreeMap<ActId, PendingOperation>,
     /// Pending in the base, and nobody knows better yet.
     inherited: Vec<PendingOperation>,
+    /// Of packages; those that nothing belongs to in the end are left out.
+    extensions: BTreeMap<String, Arc<Parameterization>>,
 }
 
 impl Replayer {
@@ -73,6 +76,7 @@ impl Replayer {
             slots: HashMap::new(),
             open: BTreeMap::new(),
             inherited: base.pending_operations.clone(),
+            extensions: base.extensions.clone(),
         }
     }
 
@@ -102,6 +106,10 @@ impl Replayer {
                 self.slots.clear();
             }
             JournalEntry::ClearPending => self.inherited.clear(),
+            JournalEntry::Extension { extension } => {
+                let reference = extension.reference();
+                self.extensions.insert(reference, Arc::clone(extension));
+            }
         }
         Ok(())
     }
@@ -189,9 +197,11 @@ impl Replayer {
             secrets_provider: base.secrets_provider.clone(),
             resources,
             pending_operations,
+            extensions: self.extensions,
             integrity_error: base.integrity_error.clone(),
             extra: base.extra.clone(),
         };
+        snapshot.drop_unused_extensions();
         restore_order(&mut snapshot);
         snapshot
     }

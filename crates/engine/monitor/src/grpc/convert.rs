@@ -12,7 +12,7 @@ use tonic::metadata::MetadataMap;
 use super::options::{self, AliasDialect};
 use crate::error::MonitorError;
 use crate::options::{InvokeOptions, ResourceOptions};
-use crate::packages::parse_version;
+use crate::packages::{RegisteredPackage, parse_version};
 use crate::position::{RawOrigin, RawPosition};
 use crate::requests::{
     InvokeCall, Invoked, MethodCall, ReadCall, ReadDone, Registration, RegistrationResult,
@@ -260,29 +260,12 @@ pub(super) fn called(
 
 pub(super) fn package(
     request: proto::RegisterPackageRequest,
-) -> Result<PackageDescriptor, MonitorError> {
-    if request.extension.is_some() {
-        return Err(MonitorError::PackageExtensions);
-    }
+) -> Result<RegisteredPackage, MonitorError> {
     let version = parse_version(&request.name, &request.version)?;
-    let parameterization = match request.parameterization {
-        None => None,
-        Some(parameter) => {
-            let parsed = parse_version(&parameter.name, &parameter.version)?;
-            let version = parsed.ok_or_else(|| MonitorError::BadVersion {
-                package: parameter.name.clone(),
-                text: String::new(),
-                reason: "it is empty".to_owned(),
-            })?;
-            Some(Parameterization {
-                name: parameter.name,
-                version,
-                value: parameter.value,
-            })
-        }
-    };
+    let parameterization = request.parameterization.map(parameterized).transpose()?;
+    let extension = request.extension.map(parameterized).transpose()?;
     let checksums = request.checksums.into_iter();
-    Ok(PackageDescriptor {
+    let plugin = PackageDescriptor {
         name: request.name,
         version,
         download_url: request.download_url,
@@ -291,6 +274,24 @@ pub(super) fn package(
             .collect(),
         parameterization,
         ..PackageDescriptor::default()
+    };
+    Ok(RegisteredPackage {
+        plugin,
+        extension: extension.map(Arc::new),
+    })
+}
+
+fn parameterized(parameter: proto::Parameterization) -> Result<Parameterization, MonitorError> {
+    let parsed = parse_version(&parameter.name, &parameter.version)?;
+    let version = parsed.ok_or_else(|| MonitorError::BadVersion {
+        package: parameter.name.clone(),
+        text: String::new(),
+        reason: "it is empty".to_owned(),
+    })?;
+    Ok(Parameterization {
+        name: parameter.name,
+        version,
+        value: parameter.value,
     })
 }
 

@@ -382,6 +382,27 @@ async fn packages_are_registered_with_their_parameters() {
         .await
         .expect("an answer");
     assert!(connected.stage.registrar.goal("default_0_9_0").is_some());
+    let extension = proto::RegisterPackageRequest {
+        extension: request.parameterization.clone(),
+        parameterization: None,
+        ..request.clone()
+    };
+    let extension = connected.client().register_package(extension).await;
+    let mut registration = custom("page");
+    registration.r#type = "netlify:index:Page".to_owned();
+    registration.package_ref = extension.expect("an answer").into_inner().r#ref;
+    let reference = registration.package_ref.clone();
+    connected
+        .client()
+        .register_resource(registration)
+        .await
+        .expect("an answer");
+    // The provider is the base's, and the resource names what extends it.
+    assert!(connected.stage.registrar.goal("default_1_0_0").is_some());
+    let page = connected.stage.registrar.goal("page").expect("it came");
+    let extension = page.extension.expect("its extension");
+    assert_eq!(extension.name, "netlify");
+    assert_eq!(extension.reference(), reference);
     let bad = proto::RegisterPackageRequest {
         version: "one".to_owned(),
         ..request

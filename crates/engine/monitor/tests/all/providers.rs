@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nimbus_engine_model::{PackageDescriptor, Parameterization, PropertyValue};
-use nimbus_engine_monitor::{MonitorSettings, Registration, ResourceOptions};
+use nimbus_engine_monitor::{MonitorSettings, RegisteredPackage, Registration, ResourceOptions};
 use nimbus_engine_ports::RegisterStatus;
 use nimbus_engine_testing::RegistrationAnswer;
 
@@ -213,7 +213,10 @@ async fn a_registered_package_stands_for_its_parameters() {
     };
     let reference = rig
         .monitor
-        .register_package(package)
+        .register_package(RegisteredPackage {
+            plugin: package,
+            extension: None,
+        })
         .expect("a named package");
     let request = Registration {
         type_: "netlify:index:Site".to_owned(),
@@ -251,6 +254,10 @@ async fn an_explicit_provider_of_a_parameterised_package_has_the_version_of_its_
         .packages
         .insert("netlify".to_owned(), package.clone());
     let rig = rig_with(registrar(), settings);
+    let package = RegisteredPackage {
+        plugin: package,
+        extension: None,
+    };
     let package_reference = rig.monitor.register_package(package).unwrap();
     for (name, version, recorded) in [("open", "", "1.0.0"), ("fixed", "0.9.0", "0.9.0")] {
         let options = ResourceOptions {

@@ -14,6 +14,7 @@
 mod case;
 mod cases;
 mod engine;
+mod lookup;
 mod normal;
 mod order;
 mod plan;

@@ -265,7 +265,8 @@ fn is_internal(metadata: &Value) -> bool {
     let type_ = metadata["type"].as_str().unwrap_or_default();
     let name = urn.rsplit("::").next().unwrap_or_default();
     let default_provider = type_.starts_with("pulumi:providers:") && name.starts_with("default");
-    default_provider || metadata["op"] == "remove-pending-replace"
+    let internal = ["remove-pending-replace", "extend-parameterize"];
+    default_provider || internal.iter().any(|op| metadata["op"] == *op)
 }
 
 /// Whether the summary counts nothing but resources that stayed as they are.

@@ -48,6 +48,11 @@ impl ProcessLease {
         }
     }
 
+    /// The process is another than it was started as: nobody else gets it.
+    pub(crate) fn keep_from_others(&self) {
+        self.pool.retire(self.slot);
+    }
+
     /// Returns when calls that change nothing are not worth waiting for.
     pub(crate) async fn hurried(&self) {
         self.hurry.cancelled().await;

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_engine_model::{PackageDescriptor, PropertyMap, Urn};
+use nimbus_engine_model::{PackageDescriptor, Parameterization, PropertyMap, Urn};
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
     ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, Diagnostic, DiffRequest,
@@ -42,6 +42,8 @@ pub(crate) struct GrpcProvider {
     package: PackageDescriptor,
     plan: StartPlan,
     state: Mutex<ProviderState>,
+    /// What its package was extended by, for processes that are started later.
+    extensions: Mutex<Vec<Parameterization>>,
 }
 
 #[derive(Clone)]
@@ -90,6 +92,7 @@ impl GrpcProvider {
             package,
             plan,
             state: Mutex::new(ProviderState::Blank(lease)),
+            extensions: Mutex::default(),
         }
     }
 
@@ -164,9 +167,30 @@ impl GrpcProvider {
         let start = || async {
             let plan = self.allocator.plan_in_folder(&self.package);
             let plan = plan.map_err(|error| failed(&error))?;
-            self.obtain(&plan, elsewhere.request.clone(), None).await
+            let ready = self.obtain(&plan, elsewhere.request.clone(), None).await?;
+            let extensions = self.extensions.lock().clone();
+            for extension in &extensions {
+                self.extend_process(&ready.lease, extension).await?;
+            }
+            Ok(ready)
         };
         elsewhere.in_folder.get_or_try_init(start).await.cloned()
+    }
+
+    async fn extend_process(
+        &self,
+        lease: &ProcessLease,
+        extension: &Parameterization,
+    ) -> Result<(), ProviderError> {
+        lease.keep_from_others();
+        let plugin = lease.plugin().await.map_err(|error| failed(&error))?;
+        let extended = plugin.extend(extension, self.allocator.limits().quick);
+        extended.await.map_err(|reason| {
+            ProviderError::failed(format!(
+                "the plugin {} cannot serve the package {}, which extends it: {reason}",
+                self.package.name, extension.name
+            ))
+        })
     }
 
     /// For acts on real things: they need a configuration that is known.
@@ -265,6 +289,23 @@ impl Provider for GrpcProvider {
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
         self.configure_with(request).await
+    }
+
+    async fn extend(&self, extension: &Parameterization) -> Result<(), ProviderError> {
+        let leases = self.state.lock().leases();
+        if leases.is_empty() {
+            return Err(self.unusable("it refused its configuration or is closed"));
+        }
+        {
+            let mut extensions = self.extensions.lock();
+            if !extensions.contains(extension) {
+                extensions.push(extension.clone());
+            }
+        }
+        for lease in &leases {
+            self.extend_process(lease, extension).await?;
+        }
+        Ok(())
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {

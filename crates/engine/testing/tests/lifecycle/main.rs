@@ -9,6 +9,7 @@
 mod alias;
 mod basic;
 mod crash;
+mod extensions;
 mod failure;
 mod hooks;
 mod identity;

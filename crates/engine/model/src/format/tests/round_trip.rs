@@ -45,7 +45,7 @@ fn stays(file: &str) {
 /// Every field that a resource can have, in the official order, with values that are easily got
 /// wrong.
 const EVERYTHING: &str = concat!(
-    r#"{"version":4,"features":["byteString","hooks","refreshBeforeUpdate","replaceWith","taint","views"],"#,
+    r#"{"version":4,"features":["byteString","extensionParameterization","hooks","refreshBeforeUpdate","replaceWith","taint","views"],"#,
     r#""checkpoint":{"stack":"organization/shop/dev","latest":{"#,
     r#""manifest":{"time":"2026-08-21T10:11:12.123456789+02:00","#,
     r#""magic":"8b7dccad0f1a1b2f5f5fcbd5a5b0b0e0","version":"v3.260.0","#,
@@ -73,9 +73,9 @@ const EVERYTHING: &str = concat!(
     r#""created":"2026-08-21T10:11:12Z","modified":"2026-08-21T10:11:12.5Z","sourcePosition":"project:///index.ts#1,2","#,
     r#""stackTrace":[{"sourcePosition":"f#1"},{}],"ignoreChanges":["a[*]"],"hideDiff":["a[0].b"],"replaceOnChanges":["*"],"#,
     r#""replacementTrigger":false,"refreshBeforeUpdate":true,"viewOf":"urn:pulumi:dev::shop::a:b:C::y","#,
-    r#""resourceHooks":{"AfterCreate":["h"],"BeforeCreate":["g"],"OnError":[]},"futureField":[1.5,{"a":null,"z":1}]}],"#,
+    r#""resourceHooks":{"AfterCreate":["h"],"BeforeCreate":["g"],"OnError":[]},"extensionRef":"e1","futureField":[1.5,{"a":null,"z":1}]}],"#,
     r#""pending_operations":[{"resource":{"urn":"urn:pulumi:dev::shop::a:b:C::n","custom":true,"type":"a:b:C","inputs":{"k":"v"}},"type":"creating"}],"#,
-    r#""metadata":{"integrity_error":{"version":"3","command":"pulumi up","error":"e","env_vars":{"A":"1","B":"2"}}},"futurePart":{"k":[]}},"#,
+    r#""metadata":{"integrity_error":{"version":"3","command":"pulumi up","error":"e","env_vars":{"A":"1","B":"2"}}},"extensions":{"e1":{"name":"ext","version":"1.0.0","value":"/w=="}},"futurePart":{"k":[]}},"#,
     r#""other":1}}"#,
 );
 
@@ -183,6 +183,10 @@ fn features_and_version_follow_from_the_content() {
     assert_eq!(
         feature(|r| drop(r.hooks.insert(HookKind::OnError, vec!["h".to_owned()]))),
         needs("hooks")
+    );
+    assert_eq!(
+        feature(|r| r.extension_ref = Some("e1".to_owned())),
+        needs("extensionParameterization")
     );
     let hidden = |r: &mut ResourceState| {
         let bytes = PropertyValue::secret(PropertyValue::Bytes(vec![0xff]));

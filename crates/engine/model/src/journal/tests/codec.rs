@@ -55,6 +55,12 @@ fn every_kind_of_entry_comes_back() {
         resources: Vec::new(),
     });
     assert_eq!(
+        stays(&JournalEntry::Extension {
+            extension: Arc::new(extension("ext"))
+        }),
+        r#"{"v":1,"kind":"extension","extension":{"name":"ext","version":"1.0.0","value":"/w=="}}"#
+    );
+    assert_eq!(
         stays(&JournalEntry::ClearPending),
         r#"{"v":1,"kind":"clearPending"}"#
     );

@@ -64,6 +64,14 @@ fn remove(old: StateRef) -> JournalChange {
     }
 }
 
+fn extension(name: &str) -> Parameterization {
+    Parameterization {
+        name: name.to_owned(),
+        version: semver::Version::new(1, 0, 0),
+        value: vec![0xff],
+    }
+}
+
 fn new(act: u64) -> StateRef {
     StateRef::New(ActId(act))
 }

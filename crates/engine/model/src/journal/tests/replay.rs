@@ -521,3 +521,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn extensions_stay_as_long_as_something_belongs_to_them() {
+    let belongs = |name: &str, to: &str| {
+        let mut one = ResourceState::clone(&resource(name, "1"));
+        one.extension_ref = Some(extension(to).reference());
+        Arc::new(one)
+    };
+    let mut base = base(&[]);
+    base.resources = vec![belongs("a", "old"), belongs("b", "gone")];
+    for name in ["old", "gone", "never"] {
+        let extension = extension(name);
+        base.extensions
+            .insert(extension.reference(), Arc::new(extension));
+    }
+    let told = |name: &str| JournalEntry::Extension {
+        extension: Arc::new(extension(name)),
+    };
+    let made = belongs("c", "new");
+    let entries = [
+        told("new"),
+        told("unused"),
+        begin(1, OperationKind::Creating, &made),
+        success(2, remove(StateRef::Base(1))),
+    ];
+    let replayed = replay(&base, &entries).unwrap();
+    let mut names: Vec<_> = replayed
+        .extensions
+        .values()
+        .map(|one| one.name.as_str())
+        .collect();
+    names.sort_unstable();
+    // One that a create in flight belongs to is needed to look for what it made.
+    assert_eq!(names, ["new", "old"]);
+}

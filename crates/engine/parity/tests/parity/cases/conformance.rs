@@ -2,7 +2,7 @@
 //! `conformance.toml` says which name is where.
 
 use crate::case::Disturbance::Gone;
-use crate::case::{Case, Step, destroy, handover, preview, python, typescript, up, world};
+use crate::case::{Case, Step, destroy, handover, preview, python, refresh, typescript, up, world};
 use crate::runner::check;
 
 /// Made, changed by the other engine, taken over by the first again, deleted.
@@ -185,6 +185,31 @@ fn parameters() {
 #[test]
 fn python_parameters() {
     check(&python("python-parameters", changed()));
+}
+
+/// Extensions are needed again for what the program no longer has, and by whoever takes over.
+fn extended() -> Vec<Step> {
+    let [no_op, gone] = handover(3);
+    vec![
+        preview(1),
+        up(1),
+        up(1).swapped().unchanged(),
+        refresh(1),
+        up(2),
+        up(3).swapped(),
+        no_op,
+        gone,
+    ]
+}
+
+#[test]
+fn extensions() {
+    check(&typescript("extensions", extended()));
+}
+
+#[test]
+fn python_extensions() {
+    check(&python("python-extensions", extended()));
 }
 
 #[test]
