@@ -45,9 +45,9 @@ pub(crate) struct TestOptions {
     /// the first time, and compare with them live instead of with recordings.
     #[arg(long)]
     official: bool,
-    /// Leave out the browser tests of the console, about five minutes.
+    /// Also run the browser tests of the console, three minutes with a Chromium.
     #[arg(long)]
-    no_browser: bool,
+    browser: bool,
     /// Write how long everything took to docs/bench/tests.md, by which the next run is ordered.
     #[arg(long)]
     timings: bool,
@@ -99,7 +99,7 @@ pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
             bench::engine::short(repo, &tools)
         })?;
     }
-    if options.cargo.is_empty() && !options.no_browser {
+    if options.browser {
         run.stage("browser", |run| {
             let skips = repo.join("target/browser-skips.txt");
             run.counts.passed += console::browser(repo, &tools, &skips, false)?;
