@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::{
-    EarlierAttempt, Fingerprint, FingerprintInput, InputChange, InputDifference, UnitState,
+    EarlierAttempt, Fingerprint, FingerprintInput, InputChange, InputDifference, UnitGraph,
+    UnitState,
 };
 use serde::{Deserialize, Serialize};
 
@@ -209,6 +210,7 @@ fn word(difference: &InputDifference) -> String {
 pub(crate) async fn refuse_moved(
     context: &RunContext,
     plan: &SealedPlan,
+    chosen: &UnitGraph,
     earlier: Option<&EarlierAttempt>,
 ) -> Result<()> {
     let (mut finished, mut touched) = (BTreeSet::new(), BTreeSet::new());
@@ -220,7 +222,14 @@ pub(crate) async fn refuse_moved(
             touched.insert(name.clone());
         }
     }
-    let graph = planning::graph(context, None)?;
+    // A plan of chosen units is held against these: the others are not new, they are not in it.
+    let whole = planning::graph(context, None)?;
+    let of_chosen = chosen.names().all(|name| plan.units.contains_key(name))
+        && plan
+            .units
+            .keys()
+            .all(|name| chosen.priority(name).is_some());
+    let graph = if of_chosen { chosen } else { &whole };
     let mut reasons = Vec::new();
     for name in graph.layers().into_iter().flatten() {
         let Some(sealed) = plan.units.get(name) else {

@@ -408,7 +408,7 @@ async fn deploy_work(
         Some(plan) => {
             plan.refuse_other(context.id(), request.environment, request.rehearsal)?;
             plan.refuse_other_engine(choices.engine)?;
-            refuse_moved(context, plan, earlier).await?;
+            refuse_moved(context, plan, &graph, earlier).await?;
             Some(Arc::new(plan.clone()))
         }
     };

@@ -7,16 +7,17 @@ mod shared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nimbus_core::ComponentName;
+use nimbus_core::{ComponentName, ErrorCode};
 use nimbus_orchestrator::{
     CheckStatus, OnFailure, RollbackTrigger, RunAction, RunId, RunResult, progress_of,
 };
-use nimbus_runs::{ResumeRequest, resume};
+use nimbus_runs::{ResumeRequest, RunSession, resume};
 use nimbus_runs_testing::{Crash, RecordedWorld, UnitFault};
 
 use crate::shared::interrupting::{
     LeftRun, POLICIES, changed_since_deployed, deployed_and_changed, drifted, ending_resources,
-    every_crash, faults_under, interrupted, interrupted_everywhere, sealed_request, with_faults,
+    every_crash, faults_under, interrupted, interrupted_everywhere, sealed_for, sealed_request,
+    with_faults,
 };
 use crate::shared::{ending, go_on, request, start, world, world_with_checks};
 
@@ -370,6 +371,33 @@ async fn a_refresh_ends_the_same_wherever_it_was_interrupted() {
     assert_eq!(seen["D1-network-dev"]["first"], "changed by hand");
     assert!(!seen["D1-app-dev"].contains_key("second"), "{seen:?}");
     interrupted(&world, &refresh, "refresh", true).await;
+}
+
+/// A plan of one unit is for that unit: a deploy of it is held to the plan, a deploy of everything is refused.
+#[tokio::test]
+async fn a_plan_of_chosen_units_is_held_against_them_alone() {
+    let world = deployed_and_changed().await;
+    let chosen = Some(vec!["edge".parse().unwrap()]);
+    let sealed = sealed_for(&world, OnFailure::Hold, chosen).await;
+    let done = start(&world.fork(), sealed.clone(), &Crash::never()).await;
+    assert_eq!(done.map(|done| done.result), Some(RunResult::Succeeded));
+
+    let mut everything = sealed.clone();
+    everything.choices.components = None;
+    let open = async |world: &RecordedWorld, asked| {
+        let ports = Arc::new(world.ports(&Crash::never()));
+        let session = RunSession::open(ports, asked, "test", None).await.unwrap();
+        session.plan().await.map(drop)
+    };
+    let error = open(&world, everything).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::PLAN_MOVED, "{error}");
+    let edited = world.fork();
+    edited.change(|contents| {
+        let name = "edge".parse().unwrap();
+        contents.programs.insert(name, "v3".to_owned());
+    });
+    let error = open(&edited, sealed).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::PLAN_MOVED, "{error}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use nimbus_core::ComponentName;
 use nimbus_orchestrator::{OnFailure, RollbackTrigger, RunAction, RunId, RunResult, progress_of};
 use nimbus_runs::{EventBus, RunRequest};
 use nimbus_runs_testing::{Crash, RecordedWorld, UnitFault};
@@ -257,18 +258,28 @@ pub(crate) async fn drifted() -> RecordedWorld {
 
 /// A deploy of what a preview showed and nothing else.
 pub(crate) async fn sealed_request(world: &RecordedWorld, policy: OnFailure) -> RunRequest {
+    sealed_for(world, policy, None).await
+}
+
+/// Of chosen units only, if there are any.
+pub(crate) async fn sealed_for(
+    world: &RecordedWorld,
+    policy: OnFailure,
+    chosen: Option<Vec<ComponentName>>,
+) -> RunRequest {
     let bus = Arc::new(EventBus::default());
     let ports = Arc::new(world.ports(&Crash::never()));
     let preview = nimbus_runs::PreviewRequest {
         environment: DEV,
         rehearsal: false,
-        components: None,
+        components: chosen.clone(),
         parallel: 1,
         engine: nimbus_runs::EngineChoice::Embedded,
     };
     let stop = CancellationToken::new();
     let previewed = nimbus_runs::preview(ports, &preview, bus, stop, |_| {}).await;
     let mut sealed = request(RunAction::Deploy, policy, None);
+    sealed.choices.components = chosen;
     sealed.choices.sealed_plan = previewed.unwrap().sealed;
     assert!(sealed.choices.sealed_plan.is_some());
     sealed
