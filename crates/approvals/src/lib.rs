@@ -5,18 +5,13 @@
 //! gives the next progress, or a typed refusal. Nothing here reads a clock or a table; whoever calls says what
 //! time it is and who somebody is.
 //!
-//! [`ApprovalChainWorkflow`] waits for a request's decisions and deadlines. What was decided is decided where
-//! it was recorded; the workflow brings time into it, and tells people.
+//! The workflow that waits for a request's decisions and deadlines is `ApprovalChainWorkflow` of
+//! `nimbus-control-flows`. What was decided is decided where it was recorded; the workflow brings time into it.
 
 mod chain;
-mod flow;
 mod progress;
 
 pub use chain::{ApprovalChain, ApprovalNeed, ApprovalStep, Approver, ChainProblem};
-pub use flow::{
-    AnnounceApprovalEnd, ApprovalChainWorkflow, ApprovalFlowInput, ApprovalNotice, ApprovalStatus,
-    CheckApprovalStatus, DECISION_SIGNAL, SendApprovalRequest, TimeOutApproval,
-};
 pub use progress::{
     ApprovalDecision, ApprovalProgress, ApprovalRefusal, ApprovalState, ApprovalVerdict, Decider,
     Delegator,

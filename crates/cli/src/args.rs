@@ -114,6 +114,8 @@ const GROUPS: &[(&str, &[&str])] = &[
             "approve",
             "notification",
             "webhook",
+            "workflow",
+            "schedule",
             "resolver",
             "ipam",
             "naming",

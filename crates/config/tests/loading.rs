@@ -443,6 +443,7 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
                 "logging.format" => ("plain", json!("plain")),
                 "tenancy.isolation" => ("shared", json!("shared")),
                 "smtp.encryption" => ("TLS", json!("tls")),
+                "workflows.engine" => ("temporal", json!("temporal")),
                 "engine.sandbox" => ("strict", json!("strict")),
                 "engine.sandbox_roots" => ("/srv/shared", json!("/srv/shared")),
                 "engine.sandbox_network" => ("full", json!("full")),

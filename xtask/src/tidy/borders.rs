@@ -214,7 +214,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-workflows-testing",
         &["nimbus-core", "nimbus-workflows"],
     ),
-    ("nimbus-approvals", &["nimbus-core", "nimbus-workflows"]),
+    ("nimbus-approvals", &["nimbus-core"]),
     ("nimbus-library", &[]),
     ("nimbus-catalog", &["nimbus-core", "nimbus-resolvers"]),
     (

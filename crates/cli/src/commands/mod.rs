@@ -288,6 +288,10 @@ pub(crate) enum NimbusCommand {
     Notification(admin::notification::NotificationArgs),
     /// Send a tenant's notifications to other systems, and look at what was sent
     Webhook(admin::webhook::WebhookArgs),
+    /// List an installation's durable workflows, and look at one
+    Workflow(admin::workflow::WorkflowArgs),
+    /// List what an installation does by the clock, pause it and let it go on
+    Schedule(admin::workflow::ScheduleArgs),
     /// Explain an error code
     Explain(explain::ExplainArgs),
     /// Print a completion script for a shell
@@ -448,6 +452,8 @@ impl NimbusCommand {
             Self::Approve(args) => Box::pin(admin::approve::run(args, context)).await,
             Self::Notification(args) => admin::notification::run(args, context).await,
             Self::Webhook(args) => admin::webhook::run(args, context).await,
+            Self::Workflow(args) => admin::workflow::run(args, context).await,
+            Self::Schedule(args) => admin::workflow::schedule(args, context).await,
             Self::Explain(args) => explain::run(args, context).await,
             Self::Completions(args) => completions::run(args, context).await,
             Self::Man(args) => man::run(args, context).await,

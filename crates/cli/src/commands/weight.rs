@@ -64,6 +64,8 @@ impl NimbusCommand {
             | Self::Approve(_)
             | Self::Notification(_)
             | Self::Webhook(_)
+            | Self::Workflow(_)
+            | Self::Schedule(_)
             | Self::Explain(_)
             | Self::StackConfig(_)
             | Self::New(_)

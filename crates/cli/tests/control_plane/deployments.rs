@@ -5,7 +5,7 @@ use std::time::Instant;
 use nimbus_test_tools::{Tool, tool_or_skip};
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Site, Up, body_of, request};
+use crate::support::{PATIENCE, Site, Up, body_of, request, wait_for};
 use crate::{cmdb, unit_states};
 
 /// A server, and somebody who is signed in at it.
@@ -245,6 +245,12 @@ fn a_deployment_is_made_deployed_skipped_and_gone_on_with_after_a_kill() {
         status["items"][0]["last_run"]["number"], "R0003",
         "{status}"
     );
+    // Each deploy was a workflow, that of the killed server's run too.
+    let ended = "/workflows?type=ComponentDeployWorkflow&ended=true";
+    wait_for("the workflows ended as their runs did", || {
+        let (status, answer) = caller.ask("GET", ended, "", &Value::Null);
+        status == 200 && answer.matches(r#""status":"succeeded""#).count() == 3
+    });
     assert_eq!(server.stop(), 0);
 }
 

@@ -25,3 +25,4 @@ mod settings;
 mod several;
 mod support;
 mod unit_states;
+mod workflows;

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_control_flows::{
     APPROVAL_DECISION, ApprovalStanding, ExportedStates, PlatformWork, RUN_CHANGED, RemovedRecords,
-    RunFlowInput, RunStanding, RunWork, approval_flow_of, new_run_flow,
+    RunFlowInput, RunRows, RunStanding, approval_flow_of, new_run_flow,
 };
 use nimbus_control_store::{StoreError, StoredRun, WorkTurn};
 use nimbus_core::{Error, ErrorCode, TenantId};
@@ -179,7 +179,7 @@ impl PlatformWork for App {
 }
 
 #[async_trait]
-impl RunWork for App {
+impl RunRows for App {
     async fn run_standing(
         &self,
         tenant: TenantId,

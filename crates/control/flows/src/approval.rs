@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::platform::{PATIENT, may_pass};
-use crate::port::{ApprovalStanding, RunWork};
+use crate::port::{ApprovalStanding, RunRows};
 
 /// The signal after a decision.
 pub const APPROVAL_DECISION: &str = "approval_decision";
@@ -77,7 +77,7 @@ impl StepDef for CheckApprovalStatus {
     type Out = Option<ApprovalStanding>;
 }
 
-pub(crate) fn define(definitions: &mut Definitions, runs: &Arc<dyn RunWork>) {
+pub(crate) fn define(definitions: &mut Definitions, runs: &Arc<dyn RunRows>) {
     let work = Arc::clone(runs);
     definitions.step::<CheckApprovalStatus, _, _>(move |_, input| {
         let work = Arc::clone(&work);

@@ -22,13 +22,13 @@ pub use platform::{
     TokenCleanupWorkflow,
 };
 pub use port::{
-    ApprovalStanding, ExportedStates, PlatformWork, RemovedRecords, RunStanding, RunWork,
+    ApprovalStanding, ExportedStates, PlatformWork, RemovedRecords, RunRows, RunStanding,
 };
 pub use run::{RUN_CHANGED, RunFlowInput, RunFlowOutput, new_run_flow};
 pub use schedules::{ensure_platform_schedules, platform_schedules};
 
 /// Every workflow and step, with bodies that call these ports.
-pub fn definitions(platform: &Arc<dyn PlatformWork>, runs: &Arc<dyn RunWork>) -> Definitions {
+pub fn definitions(platform: &Arc<dyn PlatformWork>, runs: &Arc<dyn RunRows>) -> Definitions {
     let mut definitions = Definitions::default();
     platform::define(&mut definitions, platform);
     approval::define(&mut definitions, runs);

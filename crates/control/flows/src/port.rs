@@ -67,7 +67,7 @@ pub struct ApprovalStanding {
 
 /// Runs and approvals, as their rows have them. Nothing here begins or decides anything that a use case does not.
 #[async_trait]
-pub trait RunWork: Send + Sync + 'static {
+pub trait RunRows: Send + Sync + 'static {
     /// Nothing when the run's tenant, or the run, is gone. An earlier life of a run is over.
     async fn run_standing(
         &self,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::approval::wait_for_approval;
 use crate::platform::{PATIENT, may_pass};
-use crate::port::{RunStanding, RunWork};
+use crate::port::{RunRows, RunStanding};
 
 /// The signal after a run's row has changed.
 pub const RUN_CHANGED: &str = "run_changed";
@@ -112,7 +112,7 @@ macro_rules! looks {
             }
         )*
 
-        fn define_looks(definitions: &mut Definitions, runs: &Arc<dyn RunWork>) {
+        fn define_looks(definitions: &mut Definitions, runs: &Arc<dyn RunRows>) {
             $(
                 let work = Arc::clone(runs);
                 definitions.step::<$step, _, _>(move |_, input| {
@@ -204,7 +204,7 @@ fn patient() -> StepOptions {
     StepOptions::default().attempts(PATIENT)
 }
 
-pub(crate) fn define(definitions: &mut Definitions, runs: &Arc<dyn RunWork>) {
+pub(crate) fn define(definitions: &mut Definitions, runs: &Arc<dyn RunRows>) {
     define_looks(definitions, runs);
     let work = Arc::clone(runs);
     definitions.step::<StopRun, _, _>(move |_, input| {

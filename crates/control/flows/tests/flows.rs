@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nimbus_control_flows::{
     APPROVAL_DECISION, ApprovalStanding, ExportedStates, PlatformWork, RUN_CHANGED, RemovedRecords,
-    RunFlowInput, RunStanding, RunWork, TokenCleanupWorkflow, approval_flow_of, definitions,
+    RunFlowInput, RunRows, RunStanding, TokenCleanupWorkflow, approval_flow_of, definitions,
     ensure_platform_schedules, new_run_flow, platform_schedules,
 };
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
@@ -80,7 +80,7 @@ impl PlatformWork for Plane {
 }
 
 #[async_trait]
-impl RunWork for Plane {
+impl RunRows for Plane {
     async fn run_standing(&self, _: TenantId, _: Uuid, _: i32) -> Result<Option<RunStanding>> {
         self.call("run")?;
         Ok(self.run.lock().clone())
@@ -106,7 +106,7 @@ fn world() -> World {
     let plane = Arc::new(Plane::default());
     let store = MemoryStore::default();
     let platform: Arc<dyn PlatformWork> = plane.clone();
-    let runs: Arc<dyn RunWork> = plane.clone();
+    let runs: Arc<dyn RunRows> = plane.clone();
     World {
         control: MemoryControl::new(&store),
         _worker: MemoryWorker::start(&store, definitions(&platform, &runs)),

@@ -28,7 +28,7 @@ pub use packages::{fetch_packages, fetched_packages};
 pub use restoring::restore_installation;
 pub use runs::RunOptions;
 pub use server::{ControlServer, ServerOptions};
-pub use workflows::{TemporalServer, WorkflowEngine, WorkflowOptions};
+pub use workflows::{TemporalAddress, WorkflowEngine, WorkflowOptions};
 
 pub use nimbus_catalog_programs::read_if_asked;
 pub use nimbus_control_api::{Front, Limit, graphql_schema, openapi};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_control_app::App;
-use nimbus_control_flows::{PlatformWork, RunWork, definitions, ensure_platform_schedules};
+use nimbus_control_flows::{PlatformWork, RunRows, definitions, ensure_platform_schedules};
 use nimbus_core::Result;
 use nimbus_workflows::{Control, Definitions};
 use nimbus_workflows_embedded::{EmbeddedOptions, EmbeddedRuntime, EmbeddedWorker};
@@ -37,12 +37,12 @@ pub enum WorkflowEngine {
     /// This server, in its database.
     #[default]
     Embedded,
-    Temporal(TemporalServer),
+    Temporal(TemporalAddress),
 }
 
 /// Where a Temporal server is.
 #[derive(Clone)]
-pub struct TemporalServer {
+pub struct TemporalAddress {
     /// `http://host:port`, or `https://…` for one that speaks TLS.
     pub address: String,
     pub namespace: String,
@@ -54,9 +54,9 @@ pub struct TemporalServer {
     pub api_key: Option<Zeroizing<String>>,
 }
 
-impl fmt::Debug for TemporalServer {
+impl fmt::Debug for TemporalAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TemporalServer")
+        f.debug_struct("TemporalAddress")
             .field("address", &self.address)
             .field("namespace", &self.namespace)
             .field("queue", &self.queue)
@@ -185,7 +185,7 @@ impl FlowProcess {
 
     fn definitions(&self) -> Definitions {
         let platform: Arc<dyn PlatformWork> = Arc::new(self.app.clone());
-        let runs: Arc<dyn RunWork> = Arc::new(self.app.clone());
+        let runs: Arc<dyn RunRows> = Arc::new(self.app.clone());
         definitions(&platform, &runs)
     }
 
@@ -201,7 +201,7 @@ impl FlowProcess {
     }
 }
 
-fn temporal_options(server: &TemporalServer) -> TemporalOptions {
+fn temporal_options(server: &TemporalAddress) -> TemporalOptions {
     let secret = |text: &Zeroizing<String>| SecretString::from(text.as_str().to_owned());
     let mut options = TemporalOptions::new(server.address.clone(), server.namespace.clone());
     options.queue = server.queue.clone();

@@ -8,7 +8,7 @@ use nimbus_config::{FlowEngine, Rate, RatePeriod, Secret, SettingOrigin, Setting
 use nimbus_control_server::{
     ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions,
     DemoSite, Front, GivenKeys, Limit, MetricsReaders, RequestRates, RunLimits, RunOptions,
-    ServerOptions, TemporalServer, WorkflowEngine, WorkflowOptions,
+    ServerOptions, TemporalAddress, WorkflowEngine, WorkflowOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::own_project_file;
@@ -257,7 +257,7 @@ fn workflow_options(settings: &Settings, context: &CommandContext) -> Result<Wor
     }
     let scheme = if temporal.tls.value { "https" } else { "http" };
     Ok(WorkflowOptions {
-        engine: WorkflowEngine::Temporal(TemporalServer {
+        engine: WorkflowEngine::Temporal(TemporalAddress {
             address: format!("{scheme}://{}:{}", temporal.host.value, temporal.port.value),
             namespace: temporal.namespace.value.clone(),
             queue: temporal.task_queue.value.clone(),

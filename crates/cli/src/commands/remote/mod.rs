@@ -62,6 +62,8 @@ impl NimbusCommand {
             | Self::Approve(_)
             | Self::Notification(_)
             | Self::Webhook(_)
+            | Self::Workflow(_)
+            | Self::Schedule(_)
             | Self::Resolver(_)
             | Self::Ipam(_)
             | Self::Naming(_)

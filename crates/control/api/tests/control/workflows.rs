@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nimbus_control_app::App;
 use nimbus_control_flows::{
-    PlatformWork, RunWork, approval_flow_of, definitions, ensure_platform_schedules,
+    PlatformWork, RunRows, approval_flow_of, definitions, ensure_platform_schedules,
 };
 use nimbus_test_tools::{Tool, tool_or_skip};
 use nimbus_workflows::{Control, Definitions, FlowFilter, FlowId, FlowState, When};
@@ -31,7 +31,7 @@ async fn eventually(what: &str, mut is: impl AsyncFnMut() -> bool) {
 
 fn all(app: &App) -> Definitions {
     let platform: Arc<dyn PlatformWork> = Arc::new(app.clone());
-    let runs: Arc<dyn RunWork> = Arc::new(app.clone());
+    let runs: Arc<dyn RunRows> = Arc::new(app.clone());
     definitions(&platform, &runs)
 }
 
