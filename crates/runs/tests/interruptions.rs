@@ -281,7 +281,7 @@ async fn a_manifest_that_moved_is_refused_and_says_what_moved() {
         ),
     ] {
         let error = refusal(edited(from, to)).await.expect(said);
-        assert_eq!(error.code(), nimbus_core::ErrorCode::PLAN_MOVED);
+        assert_eq!(error.code(), ErrorCode::PLAN_MOVED);
         assert!(error.message().contains(said), "{error}");
         assert!(error.help().unwrap().contains("nimbus deploy D1"));
     }
