@@ -32,10 +32,12 @@ mod drafts;
 mod environments;
 mod failure;
 mod feeds;
+mod fleet;
 mod gates;
 mod governance;
 mod groups;
 mod input;
+mod instances;
 mod kept_paths;
 mod key_files;
 mod keys;
@@ -53,6 +55,8 @@ mod resolvers;
 mod retention;
 mod review;
 mod roles;
+mod rollout_worker;
+mod rollouts;
 mod run_fold;
 mod run_view;
 mod runs;
@@ -66,6 +70,8 @@ mod system;
 mod tenants;
 mod topic_watchers;
 mod unit_states;
+mod upgrade_fit;
+mod upgrade_views;
 mod users;
 mod versions;
 mod webhooks;
@@ -96,8 +102,10 @@ pub use deployments::DeploymentInput;
 pub use environments::{DeploymentEnvironment, DeploymentOutline, outline};
 pub use failure::{Failure, FieldProblem, Result};
 pub use feeds::{AuditFeed, DeploymentFeed};
+pub use fleet::{FleetFilter, FleetImpact, FleetPreview, InstanceImpact};
 pub use governance::RuleInput;
 pub use groups::{GroupPatch, NewGroup};
+pub use instances::InstanceInput;
 pub use key_files::GivenKeys;
 pub use keys::{CreatedKey, KeyInput};
 pub use library::{StackEntry, TemplateEntry};
@@ -109,6 +117,7 @@ pub use relay::LiveRelay;
 pub use repeat::{KeptAnswer, RequestKey};
 pub use resolvers::{ImageInput, PoolInput, ResolverConfigInput};
 pub use roles::{AssignmentInput, PermissionQuestion, RoleInput, RoleView};
+pub use rollouts::{RolloutInput, RolloutView};
 pub use run_view::{FeedPart, LogQuestion, RunChoice, RunFeed, describe_run};
 pub use runs::{OrderCheck, QueuedRun, RunInput, RunSignal};
 pub use semantic::{SemanticMappingInput, SemanticTypeInput};
@@ -118,13 +127,18 @@ pub use states::{StatePlace, StateSource, StoredUnitState, UnitNames, UnitStateS
 pub use system::SystemSource;
 pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
 pub use unit_states::UnitPlace;
+pub use upgrade_fit::UpgradeVerdict;
+pub use upgrade_views::{
+    describe_impact, describe_preview, describe_rollout, describe_rollout_detail, rollout_input,
+};
 pub use users::{UserInput, UserPatch};
 pub use webhooks::{CreatedWebhook, describe_webhook};
-pub use zone_environments::ZoneEnvironmentInput;
+pub use zone_environments::{ZoneEnvironmentInput, ZoneEnvironmentView};
 pub use zones::{PlacedComponent, ZoneInput, ZoneView};
 
 pub use nimbus_catalog::{
-    ComponentContract, ContractBinding, ContractChange, FileChange, ParameterRules, SurfaceReader,
+    ComponentContract, ContractBinding, ContractChange, FileChange, ParameterRules, PauseReason, RolloutPolicy,
+    RolloutSignal, RolloutState, SurfaceReader, WaveRule,
 };
 pub use nimbus_control_audit::{AuditEntry, ChainVerdict};
 pub use nimbus_control_auth::access::Decision;
@@ -134,10 +148,10 @@ pub use nimbus_control_events::{EventTopic, FanOut, LiveCursor, LiveEvent};
 pub use nimbus_control_store::{
     AddressPool, ApiKey, ApprovalFilter, AuditFilter, CatalogImage, CloudAccount, Compartment,
     ComponentFilter, DeliveryFilter, DeployedComponent, DeploymentFilter, EnvironmentTemplate,
-    Group, HeldLease, LandingZone, LeaseFilter, ListPage, NamedCursor, PoolUsage,
-    ResolverConfiguration, RoleAssignment, RowCursor, RunFilter, SemanticCloud, SemanticMapping,
+    FleetInstance, Group, HeldLease, InstanceFilter, LandingZone, LeaseFilter, ListPage, NamedCursor, PoolUsage,
+    ResolverConfiguration, RoleAssignment, RolloutInstance, RowCursor, RunFilter, SemanticCloud, SemanticMapping,
     SemanticType, Session, SetupStatus, StoredClass, StoredComponent, StoredDelivery,
     StoredDeployment, StoredEvent, StoredHistory, StoredImport, StoredItem, StoredNotification,
-    StoredRelationship, StoredResolver, StoredRule, StoredRun, StoredSync, StoredVersion, Tenant,
+    StoredRelationship, StoredResolver, StoredRollout, StoredRule, StoredRun, StoredSync, StoredVersion, Tenant,
     TenantEnvironment, TenantFilter, Timestamp, User, ZoneRef,
 };

@@ -2,10 +2,11 @@
 
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_store::{
-    EnvironmentTemplate, LandingZone, ListPage, NewEnvironment, NewZone, TenantEnvironment,
-    TenantTx,
+    EnvironmentTemplate, LandingZone, ListPage, NewEnvironment, NewZone, ResolverConfiguration,
+    TenantEnvironment, TenantTx,
 };
 use nimbus_core::{ComponentName, Error, ErrorCode, TenantId};
+use nimbus_resolvers::ResolverKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -48,6 +49,8 @@ pub struct ZoneView {
     pub templates: Vec<EnvironmentTemplate>,
     /// The environment of its own services, for whoever it belongs to.
     pub platform: Option<TenantEnvironment>,
+    /// How resolvers are configured for it, each over those before it.
+    pub resolver_configs: Vec<ResolverConfiguration>,
 }
 
 impl App {
@@ -341,10 +344,20 @@ async fn view(tx: &mut TenantTx, zone: LandingZone) -> Result<ZoneView> {
         true => tx.environment_lock(&zone.name, PLATFORM).await?,
         false => None,
     };
+    let mut resolver_configs = Vec::new();
+    for kind in ResolverKind::ALL {
+        let layers = tx.resolver_layers(kind).await?.into_iter();
+        let of_zone = |one: &ResolverConfiguration| {
+            let place = one.place.landing_zone.as_ref();
+            place.is_some_and(|place| place.id == zone.id)
+        };
+        resolver_configs.extend(layers.filter(of_zone));
+    }
     Ok(ZoneView {
         zone,
         templates,
         platform,
+        resolver_configs,
     })
 }
 

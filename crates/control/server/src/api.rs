@@ -168,8 +168,8 @@ pub(crate) fn router(
 }
 
 /// Does what nobody asks for, until it is dropped: signs how far the audit trail has come, wraps data keys
-/// again after the outer key was replaced, archives, lets time decide where approvals were not given, and removes what is
-/// of no use.
+/// again after the outer key was replaced, archives, lets time decide where approvals were not given, goes on with
+/// roll-outs, and removes what is of no use.
 pub(crate) async fn look_after(app: App) {
     match app.rewrap_data_keys().await {
         Ok(0) => {}
@@ -178,11 +178,17 @@ pub(crate) async fn look_after(app: App) {
             warn!(error = %failure.error.log_text(), "data keys were not wrapped again");
         }
     }
+    if let Err(failure) = app.note_rollouts().await {
+        warn!(error = %failure.error.log_text(), "roll-outs of before may wait for somebody to look at them");
+    }
     for round in 0_u32.. {
         tokio::time::sleep(CHECKPOINT_PAUSE).await;
         app.checkpoint_audit(jiff::Timestamp::now()).await;
         if let Err(failure) = app.sweep_approvals(jiff::Timestamp::now()).await {
             warn!(error = %failure.error.log_text(), "nobody looked for approvals whose time is over");
+        }
+        if let Err(failure) = app.sweep_rollouts(jiff::Timestamp::now()).await {
+            warn!(error = %failure.error.log_text(), "roll-outs did not go on");
         }
         if round % CHECKPOINTS_PER_CLEANING == 0 {
             clean(&app).await;

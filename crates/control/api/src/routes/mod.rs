@@ -22,6 +22,7 @@ mod semantic;
 mod states;
 mod tenants;
 mod unit_states;
+mod upgrades;
 mod users;
 mod webhooks;
 mod workspace;
@@ -61,6 +62,7 @@ pub(crate) fn all() -> Vec<Route> {
         library::routes(),
         workspace::routes(),
         components::routes(),
+        upgrades::routes(),
         governance::routes(),
         semantic::routes(),
         cmdb::routes(),
