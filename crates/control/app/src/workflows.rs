@@ -12,9 +12,6 @@ use crate::app::{App, Permit};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 
-const USUAL: u32 = 50;
-const MOST: u32 = 500;
-
 /// Which workflows.
 #[derive(Clone, Debug, Default)]
 pub struct WorkflowQuestion {
@@ -23,7 +20,7 @@ pub struct WorkflowQuestion {
     pub prefix: Option<String>,
     pub ended: Option<bool>,
     pub after: Option<String>,
-    pub limit: Option<u32>,
+    pub limit: u32,
 }
 
 impl App {
@@ -35,10 +32,6 @@ impl App {
     ) -> Result<WorkflowList> {
         let operation = operation::LIST_WORKFLOWS;
         let permit = self.permit_platform(call, operation, tenant).await?;
-        let limit = question.limit.unwrap_or(USUAL);
-        if !(1..=MOST).contains(&limit) {
-            return Err(Failure::field("limit", format!("give 1 to {MOST}")));
-        }
         self.record_platform(call, tenant, &permit, None).await?;
         let filter = FlowFilter {
             id_prefix: question.prefix,
@@ -46,7 +39,10 @@ impl App {
             ended: question.ended,
         };
         let after = question.after.as_deref();
-        let page = self.flow_control()?.list(&filter, after, limit).await?;
+        let page = self
+            .flow_control()?
+            .list(&filter, after, question.limit)
+            .await?;
         Ok(WorkflowList {
             items: page.flows.into_iter().map(entry).collect(),
             next: page.next,

@@ -11,7 +11,7 @@ use super::ApiResult;
 use super::deployments::TenantChoice;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{ListFilter, Segments};
+use crate::extract::{ListFilter, Segments, page};
 use crate::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -58,12 +58,13 @@ async fn list(
 ) -> ApiResult<Json<WorkflowList>> {
     let app = &state.app;
     let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let page = page(query.after, query.limit)?;
     let question = WorkflowQuestion {
         workflow_type: query.workflow_type,
         prefix: query.prefix,
         ended: query.ended,
-        after: query.after,
-        limit: query.limit,
+        after: page.after,
+        limit: page.limit,
     };
     Ok(Json(app.workflow_list(&call, tenant, question).await?))
 }

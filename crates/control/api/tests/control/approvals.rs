@@ -100,7 +100,7 @@ impl Site {
             .tenant_tx(self.acme, async |tx| {
                 match &plan {
                     Some(plan) => tx.plan_keep(&held, plan).await?,
-                    None => drop(tx.run_begin(&held, &json!({})).await?),
+                    None => drop(tx.run_begin(&held, &run.request).await?),
                 }
                 tx.run_release(&held, &end).await
             })
