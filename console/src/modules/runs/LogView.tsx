@@ -155,7 +155,7 @@ export function LogView({ store, run, tenant, unit }: Props) {
             const line = lines[item.index];
             if (!line) return null;
             return (
-              <div key={item.key} className={`ll ${line.level}`} style={{ transform: `translateY(${item.start}px)` }} title={line.message}>
+              <div key={item.key} className={`ll ${line.level}`} style={{ top: item.start }} title={line.message}>
                 <span className="at">{line.first ? timeOfDay(line.at) : ""}</span>
                 <span className="who">{line.first ? (line.unit ?? "run") : ""}</span>
                 <span className="tx trunc">{line.message}</span>

@@ -3,7 +3,7 @@
  * are drawn. The order does not change under the pointer.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { memo, useEffect, useMemo, useRef, useState } from "react";
 
 import type { RunStore } from "../../api/live/store";
 import type { Phase, UnitModel } from "../../api/live/model";
@@ -68,7 +68,11 @@ function rowsOf(units: UnitModel[], order: Order): Row[] {
   if (order === "attention") return [...units].sort((a, b) => attention(a) - attention(b)).map(unitRow);
   const rows: Row[] = [];
   const layers = new Map<number, UnitModel[]>();
-  for (const unit of units) layers.set(unit.layer, [...(layers.get(unit.layer) ?? []), unit]);
+  for (const unit of units) {
+    const own = layers.get(unit.layer);
+    if (own) own.push(unit);
+    else layers.set(unit.layer, [unit]);
+  }
   for (const [layer, own] of [...layers].sort(([a], [b]) => a - b)) rows.push({ kind: "group", layer, units: own }, ...own.map(unitRow));
   return rows;
 }
@@ -86,7 +90,8 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
   useEffect(() => setHeld(null), [order, show, find]);
 
   const now = useNow() + store.clockOffset;
-  const scale = scaleOf(store.model, units, now);
+  const model = store.model;
+  const scale = useMemo(() => scaleOf(model, units, now), [model, units, now]);
   const starts = useMemo(() => expectedStarts(units, now), [units, now]);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20, scrollPaddingEnd: AXIS });
   const at = rows.findIndex((row) => row.kind === "unit" && row.name === selected);
@@ -162,9 +167,9 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
             {virtual.getVirtualItems().map((item) => {
               const row = rows[item.index];
               if (!row) return null;
-              const style = { transform: `translateY(${item.start}px)` };
+              const top = item.start;
               return row.kind === "group" ? (
-                <GroupRow key={key(row)} layer={row.layer} units={row.units.map((unit) => store.unit(unit.name) ?? unit)} scale={scale} now={now} style={style} />
+                <GroupRow key={key(row)} layer={row.layer} units={row.units.map((unit) => store.unit(unit.name) ?? unit)} scale={scale} now={now} top={top} />
               ) : (
                 <UnitRow
                   key={row.name}
@@ -175,7 +180,7 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
                   expected={starts.get(row.name)}
                   selected={row.name === selected}
                   onSelect={onSelect}
-                  style={style}
+                  top={top}
                 />
               );
             })}
@@ -237,17 +242,17 @@ interface GroupProps {
   units: UnitModel[];
   scale: Scale;
   now: number;
-  style: { transform: string };
+  top: number;
 }
 
-function GroupRow({ layer, units, scale, now, style }: GroupProps) {
+function GroupRow({ layer, units, scale, now, top }: GroupProps) {
   const begun = units.flatMap((unit) => unit.phases.map((phase) => Date.parse(phase.from)));
   const ended = units.flatMap((unit) => unit.phases.map((phase) => (phase.to ? Date.parse(phase.to) : now)));
   const done = units.filter((unit) => isOver(unit) && unit.status !== "not_started").length;
   const same = units.every((unit) => unit.status === "skipped");
   const [from, to] = [Math.min(...begun), Math.max(...ended)];
   return (
-    <li className="tr grp-row" style={style}>
+    <li className="tr grp-row" style={{ top }}>
       <span className="nm">
         <span className="b">Layer {layer + 1}</span>
       </span>
@@ -269,16 +274,16 @@ interface UnitProps {
   expected: number | undefined;
   selected: boolean;
   onSelect: (unit: string) => void;
-  style: { transform: string };
+  top: number;
 }
 
-function UnitRow({ store, name, scale, now, expected, selected, onSelect, style }: UnitProps) {
+const UnitRow = memo(function UnitRow({ store, name, scale, now, expected, selected, onSelect, top }: UnitProps) {
   const unit = useUnit(store, name);
   if (!unit) return null;
   const look = unitLook(unit);
   const { done, failed, total } = unit.resources;
   return (
-    <li className={selected ? "tr sel" : "tr"} style={style}>
+    <li className={selected ? "tr sel" : "tr"} style={{ top }}>
       <button type="button" className="nm" onClick={() => onSelect(name)} aria-current={selected ? "true" : undefined}>
         <StatusShape shape={look.shape} label={look.word} />
         <span className="trunc">{name}</span>
@@ -296,7 +301,7 @@ function UnitRow({ store, name, scale, now, expected, selected, onSelect, style 
       <Bars unit={unit} scale={scale} now={now} expected={expected} />
     </li>
   );
-}
+});
 
 function Bars({ unit, scale, now, expected }: { unit: UnitModel; scale: Scale; now: number; expected: number | undefined }) {
   const usual = unit.usual_seconds ?? null;
