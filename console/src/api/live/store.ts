@@ -32,6 +32,8 @@ export class RunStore {
   /** Server time minus ours, in milliseconds. */
   clockOffset = 0;
   lastHeard = 0;
+  /** When an event last came, by our clock. */
+  lastEvent = 0;
   #waiting = new Map<number, NumberedEvent>();
   #changed = new Set<string>();
   #scheduled = false;
@@ -81,6 +83,7 @@ export class RunStore {
 
   /** Whether something is missing between what is known and what came. */
   events(items: NumberedEvent[]): boolean {
+    this.lastEvent = Date.now();
     for (const item of items) {
       if (item.seq === this.model.seq + 1) {
         apply(this.model, item, this.#changed);

@@ -9,7 +9,7 @@ import { IconButton } from "../../components/Button";
 import { Counts } from "../../components/Operations";
 import { StatusShape } from "../../components/StatusShape";
 import { duration, useNow } from "../../components/Time";
-import { NODE, criticalPath, layoutGraph } from "./graphLayout";
+import { DOT, NODE, criticalPath, layoutGraph } from "./graphLayout";
 import type { PlacedEdge } from "./graphLayout";
 import { unitLook } from "./looks";
 import type { Look } from "./looks";
@@ -20,9 +20,11 @@ const CARDS = 40;
 const DOTS = 300;
 const PADDING = 18;
 const SHORTEST = 130;
-/** Room for the words below the graph. */
-const LEGEND = 16;
+/** Room for the words and tools below the graph. */
+const LEGEND = 24;
 const TALLEST = 280;
+/** Smaller ones are not told apart: the rest is a matter of scrolling. */
+const SMALLEST_DOT = 0.5;
 
 interface Props {
   store: RunStore;
@@ -51,11 +53,13 @@ export function RunGraph({ store, selected, onSelect }: Props) {
   }, []);
   const layers = store.model.layers;
   const shape = layers.map((layer) => layer.join()).join("|");
+  const dots = units.length > CARDS;
+  const apart = dots ? dotsApart(layers, room.width) : 0;
   const layout = useMemo(() => {
     void version;
     void shape;
-    return layoutGraph({ layers, needs: (name) => store.unit(name)?.needs ?? [] });
-  }, [store, layers, shape, version]);
+    return layoutGraph({ layers, needs: (name) => store.unit(name)?.needs ?? [], size: apart ? { ...DOT, gapX: apart } : NODE });
+  }, [store, layers, shape, version, apart]);
   const critical = useMemo(
     () => {
       // Statuses decide; those of the store are the same as those of the list.
@@ -68,11 +72,10 @@ export function RunGraph({ store, selected, onSelect }: Props) {
     },
     [store, layers, units],
   );
-  const dots = units.length > CARDS;
   const lines = useMemo(() => {
     void units;
-    return linesOf(layout.edges, dots, critical, (name) => store.unit(name));
-  }, [layout, dots, critical, units, store]);
+    return linesOf(layout.edges, critical, (name) => store.unit(name));
+  }, [layout, critical, units, store]);
   if (units.length > DOTS) {
     return (
       <section className="dag list-only" aria-label="Dependency graph">
@@ -81,7 +84,7 @@ export function RunGraph({ store, selected, onSelect }: Props) {
     );
   }
   const fit = Math.min(1, (room.width - PADDING * 2) / Math.max(1, layout.width), (room.height - LEGEND - PADDING * 2) / Math.max(1, layout.height));
-  const scale = Math.max(dots ? 0.2 : 0.55, fit) * zoom;
+  const scale = Math.max(dots ? SMALLEST_DOT : 0.55, fit) * zoom;
   const size = { width: layout.width * scale, height: layout.height * scale };
   const left = Math.max(PADDING, (room.width - size.width) / 2);
   const top = Math.max(PADDING, (room.height - LEGEND - size.height) / 2);
@@ -131,30 +134,29 @@ export function RunGraph({ store, selected, onSelect }: Props) {
   );
 }
 
+/** How far apart columns of dots stand so that they fill the width; in steps, so that a window that grows is not laid out at every pixel. */
+function dotsApart(layers: string[][], width: number): number {
+  const rows = Math.max(1, ...layers.map((layer) => layer.length));
+  const scale = Math.max(SMALLEST_DOT, Math.min(1, (TALLEST - LEGEND - PADDING * 2) / (rows * (DOT.height + DOT.gapY))));
+  const gap = (width - PADDING * 2) / scale / Math.max(1, layers.length) - DOT.width;
+  return Math.round(Math.min(180, Math.max(40, gap)) / 10) * 10;
+}
+
 function costOf(unit: UnitModel | undefined): number {
   if (!unit) return 0;
   if (unit.status === "skipped") return 0.1;
   return unit.seconds ?? unit.usual_seconds ?? (unit.planned_minutes ?? 1) * 60;
 }
 
-/** A dot is in the middle of where a card would be. */
-const TO_DOT = NODE.width / 2 - 9;
-
-function reaching(points: [number, number][]): [number, number][] {
-  const [first, last] = [points[0], points.at(-1)];
-  if (!first || !last) return points;
-  return [[first[0] - TO_DOT, first[1]], ...points, [last[0] + TO_DOT, last[1]]];
-}
-
 /** All edges of one look as one path: hundreds of elements would cost more than everything else that is drawn. */
-function linesOf(edges: PlacedEdge[], dots: boolean, critical: Set<string>, unit: (name: string) => UnitModel | undefined) {
+function linesOf(edges: PlacedEdge[], critical: Set<string>, unit: (name: string) => UnitModel | undefined) {
   const lines = { begun: "", waiting: "", criticalBegun: "", criticalWaiting: "" };
   for (const edge of edges) {
     const status = unit(edge.to)?.status;
     const waits = status === "waiting" || status === "not_started";
     const onPath = critical.has(edge.from) && critical.has(edge.to);
     const kind = onPath ? (waits ? "criticalWaiting" : "criticalBegun") : waits ? "waiting" : "begun";
-    lines[kind] += curve(dots ? reaching(edge.points) : edge.points);
+    lines[kind] += curve(edge.points);
   }
   return lines;
 }
@@ -186,7 +188,7 @@ const Dot = memo(function Dot({ name, x, y, shape, word, selected, onSelect }: O
     <button
       type="button"
       className={`dot-node${selected ? " sel" : ""}`}
-      style={{ left: x + NODE.width / 2 - 12, top: y + NODE.height / 2 - 12 }}
+      style={{ left: x, top: y }}
       title={`${name}: ${word}`}
       aria-label={`${name}: ${word}`}
       onClick={() => onSelect(name)}

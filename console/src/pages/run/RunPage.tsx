@@ -99,6 +99,11 @@ function LiveRun({ run, tenant }: { run: string; tenant: string | undefined }) {
       const failed = units.find((unit) => unit.status === "failed" || unit.attention);
       if (failed) select(failed.name);
     },
+    Enter: () => {
+      const at = store.model.run;
+      if (!at || !selected) return;
+      void navigate({ to: `/deployments/${at.deployment}/${at.environment}/units/${selected}`, search: { kind: at.rehearsal ? "rehearsal" : undefined } as never });
+    },
     "/": () => window.dispatchEvent(new Event("nimbus:filter")),
   });
 
