@@ -103,7 +103,7 @@ export function LogView({ store, run, tenant, unit }: Props) {
       .then((all) => saveFile("run.log", all.map(textOf).join("\n")))
       .catch((error: Error) => say(error.message, true));
   };
-  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20 });
+  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 6 });
   const total = lines.length;
   useEffect(() => {
     if (!follow || total === 0) return;

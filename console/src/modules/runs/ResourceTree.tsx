@@ -100,7 +100,7 @@ export function ResourceTree({ rows, all, find }: Props) {
       return [{ kind: "group", group, open }, ...own];
     });
   }, [rows, all, find, toggled]);
-  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 16 });
+  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 6 });
   return (
     <div className="rt" ref={scroller} tabIndex={0} role="group" aria-label="Resources">
       <ul style={{ height: virtual.getTotalSize(), position: "relative" }}>

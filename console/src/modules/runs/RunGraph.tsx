@@ -218,7 +218,7 @@ const Node = memo(function Node({ store, name, x, y, selected, onSelect }: NodeP
         <NodeText unit={unit} store={store} />
       </span>
       <span className="hidden-text">{look.word}</span>
-      {working ? <span className="pb" style={{ width: `${Math.max(4, progressOf(unit) * 100)}%` }} /> : null}
+      {working ? <span className="pb" style={{ transform: `scaleX(${Math.max(0.04, progressOf(unit))})` }} /> : null}
     </button>
   );
 });

@@ -112,7 +112,7 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
   const model = store.model;
   const scale = useMemo(() => scaleOf(model, units, now), [model, units, now]);
   const starts = useMemo(() => expectedStarts(units, now), [units, now]);
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20, scrollPaddingEnd: AXIS });
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 6, scrollPaddingEnd: AXIS });
   const at = rows.findIndex((row) => row.kind === "unit" && row.name === selected);
   useEffect(() => {
     if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });

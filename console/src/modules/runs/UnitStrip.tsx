@@ -70,7 +70,7 @@ const Cell = memo(function Cell({ store, name, selected, onSelect }: CellProps) 
       tabIndex={-1}
       onClick={() => onSelect(name)}
     >
-      <span className={`cell ${cellClass(unit)}`} style={{ "--p": `${Math.round(progressOf(unit) * 100)}%` } as never} />
+      <span className={`cell ${cellClass(unit)}`} style={{ "--p": `${Math.round(progressOf(unit) * 10) * 10}%` } as never} />
     </button>
   );
 });
