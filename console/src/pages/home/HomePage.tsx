@@ -15,8 +15,8 @@ import { RunTable } from "../../modules/runs/RunTable";
 import { useMay, usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
 
-function needsSomebody(runs: Run[]): Run[] {
-  // The newest run of an environment speaks for it.
+/** Runs that stopped and wait for a person; the newest run of an environment speaks for it. */
+export function needsSomebody(runs: Run[]): Run[] {
   const seen = new Set<string>();
   return runs.filter((run) => {
     const place = `${run.deployment}/${run.environment}`;
