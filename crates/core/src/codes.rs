@@ -8,7 +8,7 @@
 //! 0700–0799 orchestration; 0800–0849 database, tenancy and server;
 //! 0850–0899 identity, authorisation, audit and secrets; 0900–0919 durable workflows;
 //! 0940–0949 calls to other servers; 0950–0959 live events; 0960–0969 deliveries; 0970–0989 catalog, rules, landing zones;
-//! 0990–1009 resolvers; 1020–1039 approvals; 1100–1119 configuration items.
+//! 0990–1009 resolvers; 1020–1039 approvals; 1100–1103 configuration items; 1104–1119 cloud accounts and the strict sandbox.
 
 use std::fmt;
 
@@ -384,6 +384,9 @@ codes! {
     CLASS_INVALID = 1101, Invalid, final, "A class of configuration items cannot be used as it is written";
     RELATIONSHIP_REFUSED = 1102, Refused, final, "The class of the item begins no such relationship";
     RELATIONSHIP_KEPT = 1103, Conflict, final, "A run or an import says that the relationship is there";
+
+    // Cloud accounts.
+    CREDENTIALS_ENDED = 1104, Refused, final, "The credentials of the cloud account end before the run does";
 }
 
 impl ErrorCode {

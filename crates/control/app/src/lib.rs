@@ -51,6 +51,7 @@ mod recover;
 mod relay;
 mod repeat;
 mod resolvers;
+mod resource_counts;
 mod retention;
 mod review;
 mod roles;

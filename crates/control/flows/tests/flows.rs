@@ -96,6 +96,50 @@ impl RunRows for Plane {
     }
 }
 
+/// Does everything twice, as whoever was told that nothing came of the first time.
+#[derive(Debug)]
+struct Repeated(Arc<Plane>);
+
+#[async_trait]
+impl PlatformWork for Repeated {
+    async fn remove_ended_sessions(&self) -> Result<u64> {
+        self.0.remove_ended_sessions().await?;
+        self.0.remove_ended_sessions().await
+    }
+    async fn remove_old_records(&self) -> Result<RemovedRecords> {
+        self.0.remove_old_records().await?;
+        self.0.remove_old_records().await
+    }
+    async fn archive_audit(&self) -> Result<u64> {
+        self.0.archive_audit().await?;
+        self.0.archive_audit().await
+    }
+    async fn gather_digests(&self) -> Result<u64> {
+        self.0.gather_digests().await?;
+        self.0.gather_digests().await
+    }
+    async fn export_states(&self) -> Result<ExportedStates> {
+        self.0.export_states().await?;
+        self.0.export_states().await
+    }
+}
+
+#[async_trait]
+impl RunRows for Repeated {
+    async fn run_standing(&self, t: TenantId, r: Uuid, l: i32) -> Result<Option<RunStanding>> {
+        self.0.run_standing(t, r, l).await?;
+        self.0.run_standing(t, r, l).await
+    }
+    async fn approval_standing(&self, t: TenantId, a: Uuid) -> Result<Option<ApprovalStanding>> {
+        self.0.approval_standing(t, a).await?;
+        self.0.approval_standing(t, a).await
+    }
+    async fn stop_run(&self, t: TenantId, r: Uuid) -> Result<()> {
+        self.0.stop_run(t, r).await?;
+        self.0.stop_run(t, r).await
+    }
+}
+
 struct World {
     plane: Arc<Plane>,
     control: MemoryControl,
@@ -107,6 +151,20 @@ fn world() -> World {
     let store = MemoryStore::default();
     let platform: Arc<dyn PlatformWork> = plane.clone();
     let runs: Arc<dyn RunRows> = plane.clone();
+    World {
+        control: MemoryControl::new(&store),
+        _worker: MemoryWorker::start(&store, definitions(&platform, &runs)),
+        plane,
+    }
+}
+
+/// As [`world`], with every step done twice.
+fn repeating_world() -> World {
+    let plane = Arc::new(Plane::default());
+    let store = MemoryStore::default();
+    let repeated = Arc::new(Repeated(Arc::clone(&plane)));
+    let platform: Arc<dyn PlatformWork> = repeated.clone();
+    let runs: Arc<dyn RunRows> = repeated;
     World {
         control: MemoryControl::new(&store),
         _worker: MemoryWorker::start(&store, definitions(&platform, &runs)),
@@ -166,6 +224,77 @@ async fn a_run_waits_for_people_then_for_its_row_and_ends_as_it_does() {
     let ended = world.control.result(&id).await.unwrap();
     assert_eq!(ended, FlowState::Succeeded(json!({"result": "succeeded"})));
     assert_eq!(*world.plane.stopped.lock(), 0);
+}
+
+/// Every step twice, every signal twice, and the start itself: the same end, and one of it.
+#[tokio::test]
+async fn steps_and_signals_that_come_twice_end_as_those_that_come_once() {
+    let world = repeating_world();
+    world.plane.approval_is("pending");
+    world.plane.run_is("queued", None, Some(Uuid::new_v4()));
+    let input = RunFlowInput {
+        tenant: TenantId::random(),
+        run: Uuid::new_v4(),
+        life: 1,
+    };
+    let start = || new_run_flow("deploy", &input).unwrap().unwrap();
+    let id = start().id;
+    world.control.start(start()).await.unwrap();
+    // Whether the second start is told of or not, there is one workflow of this name.
+    let _ = world.control.start(start()).await;
+    let chain = approval_flow_of(&id).unwrap();
+    let twice = async |id: &FlowId, topic: &str| {
+        for _ in 0..2 {
+            // To one that has ended meanwhile nothing can be said any more.
+            let _ = world.control.signal(id, topic, Value::Null, None).await;
+        }
+    };
+    eventually("the chain waits", async || {
+        world.control.status(&chain).await.is_ok()
+            && world.plane.called.lock().get("approval") >= Some(&2)
+    })
+    .await;
+    twice(&chain, APPROVAL_DECISION).await;
+    assert_eq!(
+        world.control.status(&chain).await.unwrap().state,
+        FlowState::Running,
+        "a signal decides nothing, twice neither"
+    );
+    world.plane.approval_is("approved");
+    world.plane.run_is("running", None, None);
+    twice(&chain, APPROVAL_DECISION).await;
+    let approved = world.control.result(&chain).await.unwrap();
+    assert_eq!(approved, FlowState::Succeeded(json!("approved")));
+    world.plane.run_is("ended", Some("succeeded"), None);
+    twice(&id, RUN_CHANGED).await;
+    let ended = world.control.result(&id).await.unwrap();
+    assert_eq!(ended, FlowState::Succeeded(json!({"result": "succeeded"})));
+    assert_eq!(*world.plane.stopped.lock(), 0);
+
+    // Cancelled twice, stopped by a step that runs twice: it has stopped, and says so once.
+    world.plane.run_is("running", None, None);
+    let id = world.begin("refresh").await;
+    eventually("it follows the run", async || {
+        world.plane.called.lock().get("run") >= Some(&4)
+    })
+    .await;
+    world.control.cancel(&id).await.unwrap();
+    let _ = world.control.cancel(&id).await;
+    let ended = world.control.result(&id).await.unwrap();
+    assert_eq!(ended, FlowState::Cancelled);
+    let run = world.plane.run.lock().clone().unwrap();
+    assert_eq!(run.result.as_deref(), Some("cancelled"));
+    for schedule in platform_schedules() {
+        let id = FlowId::new(format!("{}twice", schedule.id_prefix())).unwrap();
+        let new = NewFlow {
+            id: id.clone(),
+            flow: schedule.flow,
+            input: schedule.input,
+        };
+        world.control.start(new).await.unwrap();
+        let ended = world.control.result(&id).await.unwrap();
+        assert!(matches!(ended, FlowState::Succeeded(_)), "{id}: {ended:?}");
+    }
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::activity::RecentUsers;
+use crate::inventory::InventoryMetrics;
 use crate::labels::{
     ActionLabel, AuditLabels, BoundedPairs, CodeLabel, OTHER, OutcomeLabel, ReasonLabel,
     RequestLabels, ResourceLabels, RouteLabels, RunLabels, StackLabel, StateLabel, StatusLabel,
@@ -67,6 +68,7 @@ pub struct Metrics {
     sockets: Gauge,
     sockets_ended: Family<ReasonLabel, Counter>,
     pub(crate) live: LiveMetrics,
+    pub(crate) inventory: InventoryMetrics,
     sign_ins: Family<OutcomeLabel, Counter>,
     active_users: Gauge,
     recent_users: RecentUsers,
@@ -125,6 +127,7 @@ impl Default for Metrics {
             sockets: list.add("nimbus_websocket_connections", "Open sockets"),
             sockets_ended: list.add("nimbus_websocket_closes", "Sockets that ended, and why"),
             live: LiveMetrics::new(&mut list),
+            inventory: InventoryMetrics::new(&mut list),
             sign_ins: list.add("nimbus_sign_ins", "Attempts to sign in"),
             active_users: list.add(
                 "nimbus_active_users",

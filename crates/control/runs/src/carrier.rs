@@ -16,6 +16,7 @@ use nimbus_runs::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::credential_end::{credentials_ended, require_time, with_credentials};
 use crate::leases::LeaseTables;
 use crate::tables::DeploymentTables;
 use crate::tenant_run::{TenantRun, TenantRuns, goes_on};
@@ -90,6 +91,17 @@ impl RunCarrier for TenantRuns {
 
 impl TenantRun {
     async fn carry(&self, run: &StoredRun, cancellation: &Cancellation) -> Result<RunResult> {
+        let end = self.credentials_end().await?;
+        require_time(end, Timestamp::now())?;
+        let work = self.carry_on(run, cancellation);
+        let (result, stopped) = with_credentials(end, cancellation, Box::pin(work)).await;
+        match (result, end) {
+            (Ok(RunResult::Interrupted), Some(end)) if stopped => Err(credentials_ended(end)),
+            (result, _) => result,
+        }
+    }
+
+    async fn carry_on(&self, run: &StoredRun, cancellation: &Cancellation) -> Result<RunResult> {
         let bus = Arc::new(EventBus::default());
         let ports = Arc::new(self.ports(&bus, cancellation).await?);
         let stop = cancellation.stop_token().clone();

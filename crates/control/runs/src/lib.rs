@@ -9,6 +9,7 @@
 
 mod carrier;
 mod counted;
+mod credential_end;
 mod driver;
 mod inventory;
 mod layers;

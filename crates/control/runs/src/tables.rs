@@ -294,7 +294,45 @@ impl UnitMemories for DeploymentTables {
             }
             Ok::<_, StoreError>(())
         });
-        saved.await.map_err(taken_over)
+        saved.await.map_err(taken_over)?;
+        if is_news {
+            self.count_drift(&of).await;
+        }
+        Ok(())
+    }
+}
+
+/// Setting of a tenant, inherited: `false` counts its drift as `silenced`, of which no alert speaks.
+const DRIFT_ALERTS_SETTING: &str = "drift_alerts";
+
+impl DeploymentTables {
+    /// Counts drift that was told. What the tenant set is asked for now; nobody's run fails for a number.
+    async fn count_drift(&self, of: &EnvironmentKey) {
+        let tenant = self.vault.tenant();
+        let settings = self
+            .vault
+            .tx(async |tx| tx.settings_effective(tenant).await)
+            .await;
+        let silenced = settings.is_ok_and(|settings| {
+            let mut settings = settings.iter();
+            settings.any(|one| one.key == DRIFT_ALERTS_SETTING && one.value == false)
+        });
+        let severity = if silenced {
+            "silenced"
+        } else {
+            drift_severity(of)
+        };
+        let metrics = self.vault.metrics();
+        metrics.drift_detected(&tenant.to_string(), severity);
+    }
+}
+
+/// What was found in production matters most, what was found in a simulated cloud least.
+fn drift_severity(of: &EnvironmentKey) -> &'static str {
+    match of.environment.as_str() {
+        _ if of.rehearsal => "info",
+        "prod" | "production" => "critical",
+        _ => "warning",
     }
 }
 

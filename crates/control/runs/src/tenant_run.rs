@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use nimbus_control_store::{CloudAccount, HeldRun, Store, StoredRun};
 use nimbus_control_vault::KeyRing;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result, TenantId};
@@ -15,6 +16,7 @@ use nimbus_orchestrator::DigestKey;
 use nimbus_runs::ports::{DeploymentSource, RunPorts, SystemRunClock};
 use nimbus_runs::{EventBus, RunRequest};
 
+use crate::credential_end::{EXPIRATION, end_of_credentials};
 use crate::leases::LeaseTables;
 use crate::pinned::PinnedVersions;
 use crate::programs::TenantPrograms;
@@ -162,6 +164,14 @@ impl TenantRun {
         })
     }
 
+    /// When what opens the tenant's cloud accounts ends, if anybody knows. A rehearsal opens none.
+    pub(crate) async fn credentials_end(&self) -> Result<Option<Timestamp>> {
+        if self.tables.rehearsal {
+            return Ok(None);
+        }
+        Ok(end_of_credentials(&self.credentials().await?))
+    }
+
     /// What opens the tenant's cloud accounts for this environment, for providers and nobody else.
     async fn credentials(&self) -> Result<BTreeMap<String, String>> {
         let vault = &self.tables.vault;
@@ -180,8 +190,11 @@ impl TenantRun {
                 serde_json::from_slice(&plain).map_err(|_| {
                     Error::new(ErrorCode::INTERNAL, "credentials of a cloud cannot be read")
                 })?;
-            for value in variables.values() {
-                nimbus_telemetry::register_secret(value);
+            for (name, value) in &variables {
+                // A time is none, and would be missing from every text that has it.
+                if name != EXPIRATION {
+                    nimbus_telemetry::register_secret(value);
+                }
             }
             all.extend(variables);
         }

@@ -19,8 +19,8 @@ use nimbus_control_vault::{KeyEncryptionKey, KeyRing};
 use nimbus_core::{TenantId, UserId};
 use nimbus_engine_backend::store::{Put, Storage, Tag, WriteCondition};
 use nimbus_engine_backend::{
-    Backend, BackendOptions, EnvironmentVariables, Keyring, LeaseSettings, Owner, SessionRequest,
-    StackRef, UpdateInfo, UpdateKind, UpdateResult,
+    Backend, BackendOptions, EnvironmentVariables, KeyServices, Keyring, LeaseSettings, Owner,
+    SessionRequest, StackRef, UpdateInfo, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{ResourceState, Snapshot, Urn};
 use nimbus_test_tools::{Tool, short_or_long, tool_or_skip};
@@ -350,7 +350,7 @@ fn stack_name(number: usize) -> StackRef {
 }
 
 fn keyring() -> Arc<Keyring> {
-    Keyring::new(EnvironmentVariables::fixed([]))
+    Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any)
 }
 
 fn session_request() -> SessionRequest {

@@ -76,9 +76,9 @@ pub use backup::{BackupManifest, BackupScope, RestoreKeys};
 pub use blob::WorkspaceFile;
 pub use cloud_account::{CloudAccount, NewCloudAccount};
 pub use cmdb::{
-    CheckedImport, CmdbSync, GraphLimits, GraphPart, ImportCounts, ItemFilter, ItemStatus,
-    KnownSync, NewClass, NewImport, NewRelationship, StoredClass, StoredHistory, StoredImport,
-    StoredItem, StoredRelationship, StoredSync, SyncCounts,
+    CheckedImport, CmdbSync, GraphLimits, GraphPart, ImportCounts, ItemCount, ItemFilter,
+    ItemStatus, KnownSync, MOST_ITEMS_TOLD, NewClass, NewImport, NewRelationship, StoredClass,
+    StoredHistory, StoredImport, StoredItem, StoredRelationship, StoredSync, SyncCounts,
 };
 pub use compartment::{Compartment, NewCompartment};
 pub use component::{

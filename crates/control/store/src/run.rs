@@ -70,6 +70,8 @@ pub struct RunFilter {
     pub environment: Option<String>,
     pub action: Option<String>,
     pub status: Option<String>,
+    /// Only those in these environments; all of them when absent.
+    pub environments: Option<Vec<String>>,
 }
 
 /// A run that a worker has, by its epoch.
@@ -186,6 +188,7 @@ impl TenantTx {
             "WHERE ($1::text IS NULL OR deployment = $1) AND ($2::text IS NULL OR environment = $2)
                AND ($3::text IS NULL OR action = $3) AND ($4::text IS NULL OR status = $4)
                AND ($5::timestamptz IS NULL OR (queued_at, id) < ($5, $6))
+               AND ($8::text[] IS NULL OR environment = ANY($8))
              ORDER BY queued_at DESC, id DESC LIMIT $7",
         ))
         .bind(&filter.deployment)
@@ -195,8 +198,18 @@ impl TenantTx {
         .bind(at)
         .bind(id)
         .bind(i64::from(page.limit))
+        .bind(&filter.environments)
         .fetch_all(self.connection())
         .await?)
+    }
+
+    /// Environments that runs are in, by name.
+    pub async fn run_environments(&mut self) -> Result<Vec<String>, StoreError> {
+        Ok(
+            sqlx::query_scalar("SELECT DISTINCT environment FROM runs ORDER BY environment")
+                .fetch_all(self.connection())
+                .await?,
+        )
     }
 
     /// Runs of an environment that began and change something, newest first.

@@ -269,7 +269,7 @@ async fn known_functions(database: TestDatabase) {
         "nimbus_core.effective_settings(uuid)",
         "nimbus_core.find_tenant(text[])",
         // About what is to be sent: each is for the acting tenant, or names tenants to workers and nothing of theirs.
-        "nimbus_core.delivery_due(integer)",
+        "nimbus_core.delivery_turns_due(integer)",
         "nimbus_core.delivery_forget(uuid)",
         "nimbus_core.delivery_next(timestamp with time zone)",
         "nimbus_core.delivery_note(timestamp with time zone)",
