@@ -285,6 +285,35 @@ pub(crate) const SUMMARIES: &[(&str, &str)] = &[
     ),
     ("components.instances", "List where a component is deployed"),
     (
+        "components.impact",
+        "Show what a version would mean for every instance",
+    ),
+    (
+        "components.previews",
+        "Preview instances with a version that they do not have",
+    ),
+    (
+        "components.rollouts.start",
+        "Roll a version out over instances, in waves",
+    ),
+    ("instances.list", "List components that are deployed"),
+    ("instances.get", "Show a component that is deployed"),
+    ("instances.deploy", "Deploy an instance again"),
+    ("instances.destroy", "Destroy an instance"),
+    (
+        "instances.preview",
+        "Preview an instance, with another version if one is given",
+    ),
+    (
+        "instances.upgrade",
+        "Upgrade an instance to a later version of its component",
+    ),
+    ("rollouts.list", "List roll-outs, newest first"),
+    ("rollouts.get", "Show a roll-out with its instances"),
+    ("rollouts.pause", "Let nothing further of a roll-out start"),
+    ("rollouts.resume", "Go on with a roll-out"),
+    ("rollouts.stop", "Stop a roll-out for good"),
+    (
         "governance.list",
         "List the rules about components that hold for a tenant",
     ),

@@ -2,10 +2,11 @@
 
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_store::{
-    EnvironmentTemplate, LandingZone, ListPage, NewEnvironment, NewZone, TenantEnvironment,
-    TenantTx,
+    EnvironmentTemplate, LandingZone, ListPage, NewEnvironment, NewZone, ResolverConfiguration,
+    TenantEnvironment, TenantTx,
 };
 use nimbus_core::{ComponentName, Error, ErrorCode, TenantId};
+use nimbus_resolvers::ResolverKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -17,6 +18,8 @@ use crate::input;
 /// Components of one zone, or of one template.
 const MOST_COMPONENTS: usize = 50;
 const MOST_PARAMETER_BYTES: usize = 64 * 1024;
+/// Resolvers are the platform's: whoever may not look at them sees none of their configurations here either.
+pub(crate) const SEE_RESOLVERS: &str = "resolver:config:read";
 /// The environment of a zone's own services.
 pub(crate) const PLATFORM: &str = "platform";
 
@@ -48,6 +51,8 @@ pub struct ZoneView {
     pub templates: Vec<EnvironmentTemplate>,
     /// The environment of its own services, for whoever it belongs to.
     pub platform: Option<TenantEnvironment>,
+    /// How resolvers are configured for it, each over those before it.
+    pub resolver_configs: Vec<ResolverConfiguration>,
 }
 
 impl App {
@@ -74,7 +79,10 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 let zone = tx.zone_find(name).await?.ok_or_else(Failure::not_found)?;
-                let view = view(tx, zone).await?;
+                let mut view = view(tx, zone).await?;
+                if !self.has(call, SEE_RESOLVERS, &permit.resource) {
+                    view.resolver_configs.clear();
+                }
                 self.audit(tx, &call.context, permit.record().on(name))
                     .await?;
                 Ok(view)
@@ -149,7 +157,10 @@ impl App {
                     _ => tx.zone_move(zone.id, "published").await?,
                 };
                 self.platform(tx, call, &zone, rehearsal).await?;
-                let view = view(tx, zone).await?;
+                let mut view = view(tx, zone).await?;
+                if !self.has(call, SEE_RESOLVERS, &permit.resource) {
+                    view.resolver_configs.clear();
+                }
                 let record = permit.record().on(name).after(json!({
                     "status": view.zone.status,
                     "run": view.platform.as_ref().and_then(|one| one.run),
@@ -342,10 +353,20 @@ async fn view(tx: &mut TenantTx, zone: LandingZone) -> Result<ZoneView> {
         true => tx.environment_lock(&zone.name, PLATFORM).await?,
         false => None,
     };
+    let mut resolver_configs = Vec::new();
+    for kind in ResolverKind::ALL {
+        let layers = tx.resolver_layers(kind).await?.into_iter();
+        let of_zone = |one: &ResolverConfiguration| {
+            let place = one.place.landing_zone.as_ref();
+            place.is_some_and(|place| place.id == zone.id)
+        };
+        resolver_configs.extend(layers.filter(of_zone));
+    }
     Ok(ZoneView {
         zone,
         templates,
         platform,
+        resolver_configs,
     })
 }
 

@@ -37,6 +37,8 @@ const CHOOSING: &[&str] = &[
     "deployments",
     "drafts",
     "environments",
+    "instances",
+    "rollouts",
     "runs",
     "semantic",
     "stacks",
@@ -266,6 +268,22 @@ operations! {
     COMPARE_COMPONENT_VERSIONS = "components.versions.changes" GET "/api/v1/components/{component}/versions/{version}/changes" Permission("component:definition:read");
     DEPRECATE_COMPONENT = "components.versions.deprecate" POST "/api/v1/components/{component}/versions/{version}/deprecate" Permission("component:version:publish");
     LIST_COMPONENT_INSTANCES = "components.instances" GET "/api/v1/components/{component}/instances" Permission("component:instance:read");
+    COMPONENT_IMPACT = "components.impact" GET "/api/v1/components/{component}/impact" Permission("component:instance:read");
+    PREVIEW_COMPONENT = "components.previews" POST "/api/v1/components/{component}/previews" Permission("component:preview");
+    START_ROLLOUT = "components.rollouts.start" POST "/api/v1/components/{component}/rollouts" Permission("component:upgrade");
+
+    LIST_INSTANCES = "instances.list" GET "/api/v1/instances" Permission("component:instance:read");
+    GET_INSTANCE = "instances.get" GET "/api/v1/instances/{instance}" Permission("component:instance:read");
+    DEPLOY_INSTANCE = "instances.deploy" POST "/api/v1/instances/{instance}/deploy" Permission("component:deploy");
+    DESTROY_INSTANCE = "instances.destroy" POST "/api/v1/instances/{instance}/destroy" Permission("component:destroy");
+    PREVIEW_INSTANCE = "instances.preview" POST "/api/v1/instances/{instance}/preview" Permission("component:preview");
+    UPGRADE_INSTANCE = "instances.upgrade" POST "/api/v1/instances/{instance}/upgrade" Permission("component:upgrade");
+
+    LIST_ROLLOUTS = "rollouts.list" GET "/api/v1/rollouts" Permission("component:instance:read");
+    GET_ROLLOUT = "rollouts.get" GET "/api/v1/rollouts/{rollout}" Permission("component:instance:read");
+    PAUSE_ROLLOUT = "rollouts.pause" POST "/api/v1/rollouts/{rollout}/pause" Permission("component:upgrade");
+    RESUME_ROLLOUT = "rollouts.resume" POST "/api/v1/rollouts/{rollout}/resume" Permission("component:upgrade");
+    STOP_ROLLOUT = "rollouts.stop" POST "/api/v1/rollouts/{rollout}/stop" Permission("component:upgrade");
 
     LIST_GOVERNANCE = "governance.list" GET "/api/v1/tenants/{tenant}/governance" Permission("component:governance:read");
     PUT_GOVERNANCE = "governance.put" PUT "/api/v1/tenants/{tenant}/governance/{component}" Permission("component:governance:manage");

@@ -51,6 +51,7 @@ mod resolver;
 mod resolver_lease;
 mod review_mark;
 mod role;
+mod rollout;
 mod run;
 mod run_history;
 mod sealed_plan;
@@ -115,6 +116,9 @@ pub use resolver::{
 pub use resolver_lease::{HeldLease, LeaseAsk, LeaseFilter, SecretSeal, UnitSettlement};
 pub use review_mark::{SinceThen, StoredMark};
 pub use role::{CustomRole, Holder, RoleAssignment, RoleHolding};
+pub use rollout::{
+    FleetInstance, InstanceFilter, NewRollout, RolloutInstance, StoredRollout,
+};
 pub use run::{HeldRun, NewRun, RUN_LEASE_SECONDS, RunEnd, RunFilter, StoredEvent, StoredRun};
 pub use run_history::{LogCursor, RunLogFilter, UsualDuration};
 pub use semantic::{SemanticCloud, SemanticMapping, SemanticType};

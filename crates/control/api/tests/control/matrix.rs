@@ -82,6 +82,12 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "components.update" => component_body("no-such-component"),
         "components.publish" => json!({"changelog": "x"}),
         "components.versions.deprecate" => json!({"reason": "x"}),
+        "components.previews" => json!({"version": 1}),
+        "components.rollouts.start"
+        | "instances.deploy"
+        | "instances.destroy"
+        | "instances.preview"
+        | "instances.upgrade" => json!({}),
         "governance.put" => json!({"allowed": true}),
         "semantic.clouds.put" => json!({"display_name": "x"}),
         "semantic.types.put" => json!({"category": "x"}),
@@ -113,6 +119,9 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         | "environments.enable"
         | "environments.disable"
         | "zones.retire"
+        | "rollouts.pause"
+        | "rollouts.resume"
+        | "rollouts.stop"
         | "runs.cancel"
         | "runs.pause"
         | "runs.resume" => return None,
@@ -157,6 +166,8 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         "{ci}",
         "{relationship}",
         "{compartment}",
+        "{instance}",
+        "{rollout}",
     ] {
         path = path.replace(name, &Uuid::new_v4().to_string());
     }
