@@ -8,7 +8,7 @@
 //! 0700–0799 orchestration; 0800–0849 database, tenancy and server;
 //! 0850–0899 identity, authorisation, audit and secrets; 0900–0919 durable workflows;
 //! 0940–0949 calls to other servers; 0950–0959 live events; 0960–0969 deliveries; 0970–0989 catalog, rules, landing zones;
-//! 0990–1009 resolvers; 1020–1029 approvals; 1030–1049 upgrades and roll-outs; 1100–1119 configuration items.
+//! 0990–1009 resolvers; 1020–1029 approvals; 1030–1039 upgrades and roll-outs; 1040–1049 schedules of tenants; 1100–1119 configuration items.
 
 use std::fmt;
 
@@ -388,6 +388,10 @@ codes! {
     ROLLOUT_STATE = 1035, Conflict, final, "The roll-out cannot do that now";
     ROLLOUT_EMPTY = 1036, Refused, final, "There is nothing to upgrade";
     FLEET_TOO_LARGE = 1037, Refused, final, "Too many instances for one answer";
+
+    // Schedules of tenants.
+    SCHEDULE_LIMIT = 1040, Refused, final, "The tenant has as many schedules as it may";
+    SCHEDULE_TOO_OFTEN = 1041, Refused, final, "The schedule starts too often";
 
     // Configuration items.
     ITEMS_INVALID = 1100, Invalid, final, "A file of configuration items cannot be imported";

@@ -327,6 +327,7 @@ pub(crate) fn zone_input(draft: ZoneDraft) -> app::ZoneInput {
         account: draft.account,
         region: draft.region,
         system_services: placed(draft.system_services),
+        resolvers: draft.resolvers,
     }
 }
 

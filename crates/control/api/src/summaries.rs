@@ -255,6 +255,16 @@ pub(crate) const SUMMARIES: &[(&str, &str)] = &[
     ("system.show", "Show how the installation is"),
     ("workflows.list", "List the installation's workflows"),
     ("workflows.get", "Show a workflow"),
+    ("workflows.query", "Ask a workflow"),
+    (
+        "tenant_schedules.list",
+        "List what a tenant lets start by the clock",
+    ),
+    (
+        "tenant_schedules.put",
+        "Make or change a schedule of a tenant",
+    ),
+    ("tenant_schedules.delete", "Delete a schedule of a tenant"),
     ("schedules.list", "List the platform's schedules"),
     ("schedules.pause", "Pause a schedule"),
     ("schedules.resume", "Let a paused schedule go on"),

@@ -37,6 +37,7 @@ mod flows;
 mod gates;
 mod governance;
 mod groups;
+mod in_name;
 mod input;
 mod instances;
 mod kept_paths;
@@ -72,6 +73,7 @@ mod state_diff;
 mod state_exports;
 mod states;
 mod system;
+mod tenant_schedules;
 mod tenants;
 mod topic_watchers;
 mod unit_states;
@@ -83,6 +85,7 @@ mod webhooks;
 mod wiring;
 mod workflows;
 mod workspace;
+mod zone_bootstrap;
 mod zone_environments;
 mod zones;
 
@@ -133,6 +136,7 @@ pub use setup::SetupInput;
 pub use sign_in::{LoginInput, SignedIn};
 pub use states::{StatePlace, StateSource, StoredUnitState, UnitNames, UnitStateSource};
 pub use system::SystemSource;
+pub use tenant_schedules::ScheduleInput;
 pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
 pub use unit_states::UnitPlace;
 pub use upgrade_fit::UpgradeVerdict;
@@ -146,8 +150,8 @@ pub use zone_environments::{ZoneEnvironmentInput, ZoneEnvironmentView};
 pub use zones::{PlacedComponent, ZoneInput, ZoneView};
 
 pub use nimbus_catalog::{
-    ComponentContract, ContractBinding, ContractChange, FileChange, ParameterRules, PauseReason, RolloutPolicy,
-    RolloutSignal, RolloutState, SurfaceReader, WaveRule,
+    ComponentContract, ContractBinding, ContractChange, FileChange, ParameterRules, PauseReason,
+    RolloutPolicy, RolloutSignal, RolloutState, SurfaceReader, WaveRule,
 };
 pub use nimbus_control_audit::{AuditEntry, ChainVerdict};
 pub use nimbus_control_auth::access::Decision;
@@ -157,10 +161,11 @@ pub use nimbus_control_events::{EventTopic, FanOut, LiveCursor, LiveEvent};
 pub use nimbus_control_store::{
     AddressPool, ApiKey, ApprovalFilter, AuditFilter, CatalogImage, CloudAccount, Compartment,
     ComponentFilter, DeliveryFilter, DeployedComponent, DeploymentFilter, EnvironmentTemplate,
-    FleetInstance, Group, HeldLease, InstanceFilter, LandingZone, LeaseFilter, ListPage, NamedCursor, PoolUsage,
-    ResolverConfiguration, RoleAssignment, RolloutInstance, RowCursor, RunFilter, SemanticCloud, SemanticMapping,
-    SemanticType, Session, SetupStatus, StoredClass, StoredComponent, StoredDelivery,
-    StoredDeployment, StoredEvent, StoredHistory, StoredImport, StoredItem, StoredNotification,
-    StoredRelationship, StoredResolver, StoredRollout, StoredRule, StoredRun, StoredSync, StoredVersion, Tenant,
-    TenantEnvironment, TenantFilter, Timestamp, User, ZoneRef,
+    FleetInstance, Group, HeldLease, InstanceFilter, LandingZone, LeaseFilter, ListPage,
+    NamedCursor, PoolUsage, ResolverConfiguration, RoleAssignment, RolloutInstance, RowCursor,
+    RunFilter, SemanticCloud, SemanticMapping, SemanticType, Session, SetupStatus, StoredClass,
+    StoredComponent, StoredDelivery, StoredDeployment, StoredEvent, StoredHistory, StoredImport,
+    StoredItem, StoredNotification, StoredRelationship, StoredResolver, StoredRollout, StoredRule,
+    StoredRun, StoredSync, StoredVersion, Tenant, TenantEnvironment, TenantFilter, TenantSchedule,
+    Timestamp, User, ZoneRef,
 };

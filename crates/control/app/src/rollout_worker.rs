@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use nimbus_catalog::{RolloutPolicy, RolloutState, advance_rollout};
-use nimbus_control_audit::{Actor, ActorKind, AuditRecord};
+use nimbus_control_audit::{Actor, AuditRecord};
 use nimbus_control_auth::access::Resource;
 use nimbus_control_store::{RolloutInstance, StoreError, StoredRollout, StoredRun};
-use nimbus_core::{ErrorCode, ErrorKind, TenantId, TraceId, UserId};
+use nimbus_core::{ErrorCode, ErrorKind, TenantId, UserId};
 use serde_json::json;
 use tracing::warn;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::call::{Call, Identity, RequestContext};
+use crate::call::Call;
 use crate::failure::{Failure, Result};
 use crate::fleet::told_problem;
 use crate::instances::told;
@@ -216,7 +216,14 @@ impl App {
         now: Timestamp,
     ) -> BTreeMap<Uuid, StartedInstance> {
         let mut started = BTreeMap::new();
-        let call = self.call_of(rollout, now).await;
+        let call = self
+            .call_in_name(
+                TenantId::from(rollout.requested_from),
+                UserId::from(rollout.requested_by),
+                "the roll-out",
+                now,
+            )
+            .await;
         for one in starting {
             let asked = match &call {
                 Ok(call) => self.start_one(call, rollout, one).await,
@@ -309,54 +316,6 @@ impl App {
             self.flow_begins(tenant, &run);
         }
         Ok(run.id)
-    }
-
-    /// Whoever made a roll-out, with what they may do now.
-    async fn call_of(&self, rollout: &StoredRollout, now: Timestamp) -> Result<Call> {
-        let home = TenantId::from(rollout.requested_from);
-        let id = UserId::from(rollout.requested_by);
-        let gone = || {
-            let message = "whoever made the roll-out is not there any more, or is disabled";
-            Failure::new(ErrorCode::NOT_PERMITTED, message)
-        };
-        let found = self
-            .inner
-            .store
-            .tenant_tx(home, async |tx| {
-                let user = tx.user_get(id).await?;
-                let caller = self.caller_of(tx, id, None, None).await?;
-                Ok::<_, Failure>((user, caller))
-            })
-            .await;
-        let (user, caller) = match found {
-            Err(failure) if failure.error.code() == ErrorCode::RESOURCE_NOT_FOUND => {
-                return Err(gone());
-            }
-            found => found?,
-        };
-        if user.disabled_at.is_some() {
-            return Err(gone());
-        }
-        let kind = match user.kind.as_str() {
-            "user" => ActorKind::User,
-            _ => ActorKind::ServiceAccount,
-        };
-        Ok(Call {
-            who: Identity {
-                home,
-                user: id,
-                kind,
-                session: None,
-                caller,
-            },
-            context: RequestContext {
-                ip: None,
-                user_agent: None,
-                location: None,
-                trace_id: TraceId::random(),
-                now,
-            },
-        })
     }
 }
 

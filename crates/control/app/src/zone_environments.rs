@@ -150,6 +150,7 @@ impl App {
                     zone_name: zone.name.clone(),
                     template: input.template.clone(),
                     mandatory_components: components,
+                    resolvers: json!({}),
                     is_platform: false,
                     rehearsal: input.rehearsal,
                     by: call.who.user,

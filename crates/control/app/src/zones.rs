@@ -1,12 +1,14 @@
 //! Landing zones: where environments live, with an account of their cloud and services of their own.
 
+use std::collections::BTreeMap;
+
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_store::{
     EnvironmentTemplate, LandingZone, ListPage, NewEnvironment, NewZone, ResolverConfiguration,
     TenantEnvironment, TenantTx,
 };
 use nimbus_core::{ComponentName, Error, ErrorCode, TenantId};
-use nimbus_resolvers::ResolverKind;
+use nimbus_resolvers::{ResolverError, ResolverKind, ResolverLayer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -42,6 +44,8 @@ pub struct ZoneInput {
     pub account: Option<String>,
     pub region: String,
     pub system_services: Vec<PlacedComponent>,
+    /// How resolvers are configured for it once its services are there, by resolver.
+    pub resolvers: BTreeMap<String, Map<String, Value>>,
 }
 
 /// A zone with what environments are made from in it.
@@ -100,6 +104,11 @@ impl App {
         input: ZoneInput,
     ) -> Result<LandingZone> {
         let permit = self.permit(call, operation, tenant).await?;
+        if !input.resolvers.is_empty() {
+            // What publishing configures, whoever wrote it could have configured.
+            self.permit(call, operation::CONFIGURE_RESOLVER, tenant)
+                .await?;
+        }
         let new = checked(name, input)?;
         self.inner
             .store
@@ -296,6 +305,13 @@ impl App {
     ) -> Result<()> {
         let known = tx.environment_lock(&zone.name, PLATFORM).await?;
         let environment = match known {
+            Some(known) if known.resolvers != zone.resolvers && known.status != "configuring" => {
+                let known = tx.environment_resolvers(known.id, &zone.resolvers).await?;
+                match known.status.as_str() {
+                    "failed" => known,
+                    _ => return Ok(()),
+                }
+            }
             Some(known) if known.status == "failed" => known,
             Some(_) => return Ok(()),
             None => {
@@ -306,6 +322,7 @@ impl App {
                     zone_name: zone.name.clone(),
                     template: None,
                     mandatory_components: zone.system_services.clone(),
+                    resolvers: zone.resolvers.clone(),
                     is_platform: true,
                     rehearsal,
                     by: call.who.user,
@@ -407,8 +424,28 @@ fn checked(name: &str, input: ZoneInput) -> Result<NewZone> {
         account: input.account.filter(|account| !account.is_empty()),
         region: input::optional_name("region", &input.region, 100)?,
         system_services: placed("system_services", &input.system_services)?,
+        resolvers: resolvers(&input.resolvers)?,
         name,
     })
+}
+
+/// Configurations that resolvers take, by resolver.
+fn resolvers(given: &BTreeMap<String, Map<String, Value>>) -> Result<Value> {
+    for (name, config) in given {
+        let field = |words: String| Failure::field(format!("resolvers.{name}"), words);
+        let resolver: ResolverKind = name
+            .parse()
+            .map_err(|error: ResolverError| field(error.to_string()))?;
+        let config = config.clone();
+        let layer = ResolverLayer { resolver, config };
+        layer.check().map_err(|error| field(error.to_string()))?;
+    }
+    let value = json!(given);
+    if value.to_string().len() > MOST_PARAMETER_BYTES {
+        let message = format!("they have more than {MOST_PARAMETER_BYTES} bytes");
+        return Err(Failure::field("resolvers", message));
+    }
+    Ok(value)
 }
 
 /// Components with parameters, each once.

@@ -254,6 +254,10 @@ operations! {
     SHOW_SYSTEM = "system.show" GET "/api/v1/system" Permission("system:setting:read");
     LIST_WORKFLOWS = "workflows.list" GET "/api/v1/workflows" Permission("system:setting:read");
     GET_WORKFLOW = "workflows.get" GET "/api/v1/workflows/{workflow}" Permission("system:setting:read");
+    QUERY_WORKFLOW = "workflows.query" GET "/api/v1/workflows/{workflow}/queries/{query}" Permission("system:setting:read");
+    LIST_TENANT_SCHEDULES = "tenant_schedules.list" GET "/api/v1/tenants/{tenant}/schedules" Permission("workflow:schedule:read");
+    PUT_TENANT_SCHEDULE = "tenant_schedules.put" PUT "/api/v1/tenants/{tenant}/schedules/{schedule}" Permission("workflow:schedule:manage");
+    DELETE_TENANT_SCHEDULE = "tenant_schedules.delete" DELETE "/api/v1/tenants/{tenant}/schedules/{schedule}" Permission("workflow:schedule:manage");
     LIST_SCHEDULES = "schedules.list" GET "/api/v1/schedules" Permission("system:setting:read");
     PAUSE_SCHEDULE = "schedules.pause" POST "/api/v1/schedules/{schedule}/pause" Permission("system:setting:manage");
     RESUME_SCHEDULE = "schedules.resume" POST "/api/v1/schedules/{schedule}/resume" Permission("system:setting:manage");

@@ -9,6 +9,7 @@
 //! person, a tenant or a thing of a tenant.
 
 mod activity;
+mod flows;
 mod labels;
 mod live;
 mod metrics;

@@ -182,8 +182,8 @@ pub(crate) fn router(
 }
 
 /// Does what nobody asks for and what is every server's own, until it is dropped: wraps data keys again after the outer
-/// key was replaced, signs how far the audit trail has come, and goes on with roll-outs, which any number of servers may do at
-/// once. What one server does for all is a schedule of a workflow.
+/// key was replaced, signs how far the audit trail has come, ends approvals whose time is over and whose workflow is
+/// away, and goes on with roll-outs, which any number of servers may do at once. What one server does for all is a schedule of a workflow.
 pub(crate) async fn look_after(app: App) {
     match app.rewrap_data_keys().await {
         Ok(0) => {}
@@ -198,6 +198,9 @@ pub(crate) async fn look_after(app: App) {
     loop {
         tokio::time::sleep(CHECKPOINT_PAUSE).await;
         app.checkpoint_audit(jiff::Timestamp::now()).await;
+        if let Err(failure) = app.sweep_approvals(jiff::Timestamp::now()).await {
+            warn!(error = %failure.error.log_text(), "nobody looked for approvals whose time is over");
+        }
         if let Err(failure) = app.sweep_rollouts(jiff::Timestamp::now()).await {
             warn!(error = %failure.error.log_text(), "roll-outs did not go on");
         }

@@ -62,6 +62,7 @@ mod sign_in;
 mod state_object;
 mod store;
 mod tenant;
+mod tenant_schedule;
 mod time;
 mod tx;
 mod unit_record;
@@ -116,9 +117,7 @@ pub use resolver::{
 pub use resolver_lease::{HeldLease, LeaseAsk, LeaseFilter, SecretSeal, UnitSettlement};
 pub use review_mark::{SinceThen, StoredMark};
 pub use role::{CustomRole, Holder, RoleAssignment, RoleHolding};
-pub use rollout::{
-    FleetInstance, InstanceFilter, NewRollout, RolloutInstance, StoredRollout,
-};
+pub use rollout::{FleetInstance, InstanceFilter, NewRollout, RolloutInstance, StoredRollout};
 pub use run::{HeldRun, NewRun, RUN_LEASE_SECONDS, RunEnd, RunFilter, StoredEvent, StoredRun};
 pub use run_history::{LogCursor, RunLogFilter, UsualDuration};
 pub use semantic::{SemanticCloud, SemanticMapping, SemanticType};
@@ -128,6 +127,7 @@ pub use sign_in::{AccountDigest, SignInAttempt};
 pub use state_object::{ListedStateObject, StateExpectation, StateObject};
 pub use store::Store;
 pub use tenant::{NewTenant, Tenant, TenantChange, TenantFilter};
+pub use tenant_schedule::{NewTenantSchedule, TenantSchedule};
 pub use time::Timestamp;
 pub use tx::{RegistryTx, TenantTx};
 pub use unit_record::{EnvironmentKey, StoredSignature};

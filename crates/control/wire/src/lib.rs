@@ -64,11 +64,14 @@ pub use unit_state::{
     JournalAct, RepairAct, RepairUnit, ResourceDifference, StateDifference, UnitHealth,
     UnitHistory, UnitJournal, UnitRepairReport, UnitStateVersion,
 };
-pub use workflow::{PlatformSchedule, PlatformSchedules, WorkflowEntry, WorkflowList};
 pub use upgrade::{
     ComponentImpact, FleetMember, ImpactedInstance, PreviewComponent, PreviewedInstance,
     RolloutDetail, RolloutMember, RolloutSummary, RolloutWaves, RunInstance, StartRollout,
     UpgradeInstance,
+};
+pub use workflow::{
+    CustomSchedule, PlatformSchedule, PlatformSchedules, SetSchedule, WorkflowAnswer,
+    WorkflowEntry, WorkflowList,
 };
 pub use workspace::{
     WorkspaceChange, WorkspaceContents, WorkspaceEntry, WorkspaceFiles, WorkspaceTag,

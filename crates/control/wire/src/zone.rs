@@ -1,5 +1,7 @@
 //! Landing zones and environments in them.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,6 +38,9 @@ pub struct ZoneDraft {
     /// Services of the zone itself, which go into its `platform` environment.
     #[serde(default)]
     pub system_services: Vec<ZoneComponent>,
+    /// How resolvers are configured for the zone once its services are there, by resolver.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resolvers: BTreeMap<String, Map<String, Value>>,
 }
 
 /// A landing zone.
@@ -149,7 +154,7 @@ pub struct ZoneEnvironment {
     /// Whether it is the zone's own.
     pub platform: bool,
     pub rehearsal: bool,
-    /// `provisioning`, `active`, `failed`, `deleting` or `deleted`.
+    /// `provisioning`, `configuring`, `active`, `failed`, `deleting` or `deleted`.
     pub status: String,
     /// What its mandatory components are a deployment of.
     #[serde(default, skip_serializing_if = "Option::is_none")]

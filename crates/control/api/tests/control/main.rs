@@ -12,6 +12,7 @@ mod approvals;
 mod archive;
 mod asked;
 mod audit;
+mod bootstrap;
 mod borders;
 mod canary;
 mod catalog;

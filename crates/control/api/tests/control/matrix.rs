@@ -88,6 +88,9 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         | "instances.destroy"
         | "instances.preview"
         | "instances.upgrade" => json!({}),
+        "tenant_schedules.put" => {
+            json!({"action": "refresh", "deployment": "D1NONE", "environment": "dev", "cron": "0 2 * * *"})
+        }
         "governance.put" => json!({"allowed": true}),
         "semantic.clouds.put" => json!({"display_name": "x"}),
         "semantic.types.put" => json!({"category": "x"}),
@@ -191,6 +194,7 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         ("{pool}", "no-such-pool"),
         ("{class}", "no-such-class"),
         ("{workflow}", "no-such-workflow"),
+        ("{query}", "no_such_query"),
         ("{schedule}", "no-such-schedule"),
     ] {
         path = path.replace(name, value);

@@ -126,7 +126,7 @@ pub(crate) struct ZoneEnvironmentNode {
     /// Whether it is the zone's own.
     platform: bool,
     rehearsal: bool,
-    /// `provisioning`, `active`, `failed`, `deleting` or `deleted`.
+    /// `provisioning`, `configuring`, `active`, `failed`, `deleting` or `deleted`.
     status: String,
     /// What its mandatory components are a deployment of.
     deployment_id: Option<String>,

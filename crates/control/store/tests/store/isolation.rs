@@ -306,6 +306,10 @@ async fn known_functions(database: TestDatabase) {
         // Of what the acting tenant owns: who uses it. Tenants other than the operator see only their own.
         "nimbus_core.component_users(text)",
         "nimbus_core.zone_use(uuid)",
+        // Gives ids of tenants to servers, which go round them.
+        "nimbus_core.bootstrap_tenants()",
+        // What servers tell the workflow runtime, which is the operator's.
+        "nimbus_core.schedules_of_all()",
         // Of the acting tenant and those below it: where a component is deployed.
         "nimbus_core.fleet_instances(text,uuid,bigint)",
         // About roll-outs: each is for the acting tenant, or gives ids of tenants to servers, which go round them.
