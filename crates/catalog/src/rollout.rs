@@ -103,7 +103,9 @@ pub fn plan_waves(instances: &[RolloutPlace], rule: &WaveRule) -> Vec<Vec<usize>
             let mut rest = order.as_slice();
             let mut waves = Vec::new();
             for count in counts {
-                let count = usize::try_from(*count).unwrap_or(usize::MAX).min(rest.len());
+                let count = usize::try_from(*count)
+                    .unwrap_or(usize::MAX)
+                    .min(rest.len());
                 let (wave, left) = rest.split_at(count);
                 waves.push(wave.to_vec());
                 rest = left;
@@ -138,7 +140,9 @@ pub fn plan_waves(instances: &[RolloutPlace], rule: &WaveRule) -> Vec<Vec<usize>
             ranks.dedup();
             let of = |rank: usize| {
                 let order = order.iter().copied();
-                order.filter(move |at| instances[*at].rank == rank).collect()
+                order
+                    .filter(move |at| instances[*at].rank == rank)
+                    .collect()
             };
             ranks.into_iter().map(of).collect()
         }
@@ -294,8 +298,7 @@ pub fn advance_rollout(
                 };
                 if !current.iter().all(|one| one.has_ended()) {
                     let waiting = current.iter().enumerate();
-                    let waiting =
-                        waiting.filter(|(_, one)| **one == InstanceProgress::Waiting);
+                    let waiting = waiting.filter(|(_, one)| **one == InstanceProgress::Waiting);
                     return RolloutAdvance {
                         start: waiting.map(|(place, _)| (wave, place)).collect(),
                         state: RolloutState::Running { wave },

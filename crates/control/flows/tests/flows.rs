@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_control_flows::{
-    APPROVAL_DECISION, ApprovalStanding, ExportedStates, PlatformWork, RUN_CHANGED, RemovedRecords,
-    RunFlowInput, RunRows, RunStanding, TokenCleanupWorkflow, approval_flow_of, definitions,
-    ensure_platform_schedules, new_run_flow, platform_schedules,
+    APPROVAL_DECISION, ApprovalStanding, BootstrapInput, BootstrapStanding, ExportedStates,
+    GET_APPROVAL_STATUS, GET_DEPLOYMENT_PROGRESS, PlatformWork, RUN_CHANGED, RemovedRecords,
+    RunFlowInput, RunProgress, RunRows, RunStanding, ScheduledRun, ScheduledRunInput,
+    TokenCleanupWorkflow, approval_flow_of, definitions, ensure_platform_schedules,
+    ensure_tenant_schedules, new_run_flow, platform_schedules, tenant_schedule,
 };
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use nimbus_workflows::{Control, FlowDef as _, FlowId, FlowState, NewFlow};
@@ -24,6 +26,7 @@ struct Plane {
     run: Mutex<Option<RunStanding>>,
     approval: Mutex<Option<ApprovalStanding>>,
     stopped: Mutex<u32>,
+    bootstrap: Mutex<Option<BootstrapStanding>>,
     failures: Mutex<u32>,
     called: Mutex<BTreeMap<&'static str, u32>>,
 }
@@ -45,6 +48,17 @@ impl Plane {
             result: result.map(str::to_owned),
             approval,
             problem: None,
+            progress: Some(RunProgress {
+                created: 3,
+                ..RunProgress::default()
+            }),
+        });
+    }
+
+    fn bootstrap_is(&self, status: &str) {
+        *self.bootstrap.lock() = Some(BootstrapStanding {
+            status: status.to_owned(),
+            run: Some(Uuid::new_v4()),
         });
     }
 
@@ -52,6 +66,8 @@ impl Plane {
         *self.approval.lock() = Some(ApprovalStanding {
             status: status.to_owned(),
             seconds_left: Some(3600),
+            approved: vec!["ana".to_owned()],
+            pending: Vec::new(),
         });
     }
 }
@@ -77,6 +93,13 @@ impl PlatformWork for Plane {
         };
         self.call("states").map(|()| off)
     }
+    async fn start_scheduled(&self, input: &ScheduledRunInput, key: &str) -> Result<ScheduledRun> {
+        self.call("scheduled")?;
+        Ok(ScheduledRun {
+            run: None,
+            refused: Some(format!("{} {key}", input.schedule)),
+        })
+    }
 }
 
 #[async_trait]
@@ -88,6 +111,20 @@ impl RunRows for Plane {
     async fn approval_standing(&self, _: TenantId, _: Uuid) -> Result<Option<ApprovalStanding>> {
         self.call("approval")?;
         Ok(self.approval.lock().clone())
+    }
+    async fn bootstrap_standing(
+        &self,
+        _: TenantId,
+        _: Uuid,
+        _: i32,
+    ) -> Result<Option<BootstrapStanding>> {
+        self.call("bootstrap")?;
+        Ok(self.bootstrap.lock().clone())
+    }
+    async fn configure_resolvers(&self, _: TenantId, _: Uuid) -> Result<()> {
+        self.call("configure")?;
+        self.bootstrap_is("active");
+        Ok(())
     }
     async fn stop_run(&self, _: TenantId, _: Uuid) -> Result<()> {
         *self.stopped.lock() += 1;
@@ -219,6 +256,17 @@ async fn a_run_waits_for_people_then_for_its_row_and_ends_as_it_does() {
     world.tell(&chain, APPROVAL_DECISION).await;
     let approved = world.control.result(&chain).await.unwrap();
     assert_eq!(approved, FlowState::Succeeded(json!("approved")));
+    let said = world.control.query(&chain, GET_APPROVAL_STATUS).await;
+    assert_eq!(
+        said.unwrap(),
+        Some(json!({"status": "approved", "approved": ["ana"], "pending": []}))
+    );
+    eventually("how far the run is", async || {
+        let said = world.control.query(&id, GET_DEPLOYMENT_PROGRESS).await;
+        said.unwrap()
+            .is_some_and(|said| said["progress"]["created"] == 3)
+    })
+    .await;
     world.plane.run_is("ended", Some("succeeded"), None);
     world.tell(&id, RUN_CHANGED).await;
     let ended = world.control.result(&id).await.unwrap();
@@ -410,4 +458,97 @@ async fn earlier_names_start_the_same() {
         let ended = world.control.result(&id).await.unwrap();
         assert_eq!(ended, FlowState::Succeeded(json!({"result": "succeeded"})));
     }
+}
+
+#[tokio::test]
+async fn an_upgrade_has_a_workflow_of_its_name() {
+    let world = world();
+    world.plane.run_is("ended", Some("succeeded"), None);
+    let id = world.begin("upgrade").await;
+    let ended = world.control.result(&id).await.unwrap();
+    assert_eq!(ended, FlowState::Succeeded(json!({"result": "succeeded"})));
+    let record = world.control.status(&id).await.unwrap();
+    assert_eq!(record.flow, "ComponentUpgradeWorkflow");
+}
+
+#[tokio::test]
+async fn a_zone_waits_for_its_services_and_then_configures_resolvers() {
+    let world = world();
+    let begin = async |attempt| {
+        let input = BootstrapInput {
+            tenant: TenantId::random(),
+            environment: Uuid::new_v4(),
+            attempt,
+        };
+        world
+            .control
+            .start(input.new_flow().unwrap())
+            .await
+            .unwrap();
+        input.flow_id().unwrap()
+    };
+    world.plane.bootstrap_is("provisioning");
+    let id = begin(1).await;
+    eventually("it looked", async || {
+        world.plane.called.lock().get("bootstrap") == Some(&1)
+    })
+    .await;
+    // A step that fails is tried again, and nothing is configured before services are there.
+    assert_eq!(world.plane.called.lock().get("configure"), None);
+    world.plane.bootstrap_is("configuring");
+    *world.plane.failures.lock() = 2;
+    world.tell(&id, RUN_CHANGED).await;
+    let ended = world.control.result(&id).await.unwrap();
+    assert_eq!(ended, FlowState::Succeeded(json!("active")));
+    world.plane.bootstrap_is("failed");
+    let ended = world.control.result(&begin(2).await).await.unwrap();
+    let FlowState::Failed(failure) = ended else {
+        unreachable!("it failed");
+    };
+    assert_eq!(failure.code, "NIM-0909");
+    *world.plane.bootstrap.lock() = None;
+    let gone = world.control.result(&begin(3).await).await.unwrap();
+    assert_eq!(gone, FlowState::Succeeded(Value::Null));
+}
+
+#[tokio::test]
+async fn schedules_of_tenants_follow_what_tenants_say_and_ask_for_a_run() {
+    let world = world();
+    ensure_platform_schedules(&world.control).await.unwrap();
+    let (one, two) = (TenantId::random(), TenantId::random());
+    let nightly = tenant_schedule(one, "nightly", "0 2 * * *", "UTC", false);
+    let weekly = tenant_schedule(two, "nightly", "0 2 * * 1", "Europe/Vienna", false);
+    let both = [nightly.clone(), weekly.clone()];
+    let ensure = async |wanted: &[_]| {
+        ensure_tenant_schedules(&world.control, wanted)
+            .await
+            .unwrap()
+    };
+    assert_eq!(ensure(&both).await, 2);
+    assert_eq!(ensure(&both).await, 0, "nothing is put again");
+    let mut paused = nightly.clone();
+    paused.paused = true;
+    assert_eq!(ensure(&[paused]).await, 2, "one changed, one is gone");
+    let there = world.control.schedules().await.unwrap();
+    let own: Vec<_> = there
+        .iter()
+        .filter(|view| view.schedule.name.starts_with("tenant."))
+        .collect();
+    assert!(own.len() == 1 && own[0].schedule.paused);
+    assert_eq!(there.len(), platform_schedules().len() + 1);
+    let id = FlowId::new(format!("{}now", nightly.id_prefix())).unwrap();
+    let new = NewFlow {
+        id: id.clone(),
+        flow: nightly.flow,
+        input: nightly.input,
+    };
+    *world.plane.failures.lock() = 1;
+    world.control.start(new).await.unwrap();
+    let ended = world.control.result(&id).await.unwrap();
+    let said = format!("nightly {id}#0");
+    assert_eq!(
+        ended,
+        FlowState::Succeeded(json!({"run": null, "refused": said}))
+    );
+    assert_eq!(world.plane.called.lock().get("scheduled"), Some(&2));
 }

@@ -90,6 +90,29 @@ pub(crate) struct DriftLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct WorkflowLabels {
+    pub(crate) workflow_type: &'static str,
+    pub(crate) status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct WorkflowLabel {
+    pub(crate) workflow_type: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ActivityLabels {
+    pub(crate) activity_type: &'static str,
+    pub(crate) status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ScheduleLabels {
+    pub(crate) schedule_name: &'static str,
+    pub(crate) status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct StackLabel {
     pub(crate) stack: &'static str,
 }

@@ -9,6 +9,7 @@
 //! person, a tenant or a thing of a tenant; drift alone is counted by the id of its tenant.
 
 mod activity;
+mod flows;
 mod inventory;
 mod labels;
 mod live;

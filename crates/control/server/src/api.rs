@@ -184,7 +184,9 @@ pub(crate) fn router(
 }
 
 /// Does what nobody asks for and what is every server's own, until it is dropped: wraps data keys again after the outer
-/// key was replaced, signs how far the audit trail has come, and counts what tenants have. What one server does for all is a schedule of a workflow.
+/// key was replaced, signs how far the audit trail has come, ends approvals whose time is over and whose workflow is
+/// away, goes on with roll-outs, which any number of servers may do at once, and counts what tenants have. What one
+/// server does for all is a schedule of a workflow.
 pub(crate) async fn look_after(app: App) {
     match app.rewrap_data_keys().await {
         Ok(0) => {}
@@ -193,10 +195,19 @@ pub(crate) async fn look_after(app: App) {
             warn!(error = %failure.error.log_text(), "data keys were not wrapped again");
         }
     }
-    let sign = async {
+    if let Err(failure) = app.note_rollouts().await {
+        warn!(error = %failure.error.log_text(), "roll-outs of before may wait for somebody to look at them");
+    }
+    let sweep = async {
         loop {
             tokio::time::sleep(CHECKPOINT_PAUSE).await;
             app.checkpoint_audit(jiff::Timestamp::now()).await;
+            if let Err(failure) = app.sweep_approvals(jiff::Timestamp::now()).await {
+                warn!(error = %failure.error.log_text(), "nobody looked for approvals whose time is over");
+            }
+            if let Err(failure) = app.sweep_rollouts(jiff::Timestamp::now()).await {
+                warn!(error = %failure.error.log_text(), "roll-outs did not go on");
+            }
         }
     };
     let count = async {
@@ -207,5 +218,5 @@ pub(crate) async fn look_after(app: App) {
             tokio::time::sleep(COUNT_PAUSE).await;
         }
     };
-    tokio::join!(sign, count);
+    tokio::join!(sweep, count);
 }

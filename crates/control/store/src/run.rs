@@ -46,6 +46,8 @@ pub struct StoredRun {
     pub epoch: i64,
     /// From 1; one more whenever a run that ended goes on.
     pub life: i32,
+    /// It takes an instance to another version of its component.
+    pub upgrades: bool,
 }
 
 /// A run to be queued.
@@ -109,7 +111,7 @@ pub(crate) struct ReleasedRun {
 pub const RUN_LEASE_SECONDS: i32 = 20;
 
 const COLUMNS: &str = "deployment, number, id, action, environment, rehearsal, request, catalog, status, result, \
-    problem, wish, requested_by, plan, approval, queued_at, began_at, ended_at, last_seq, server, epoch, life";
+    problem, wish, requested_by, plan, approval, queued_at, began_at, ended_at, last_seq, server, epoch, life, upgrades";
 
 pub(crate) fn select(rest: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM runs {rest}"))
@@ -166,6 +168,14 @@ impl TenantTx {
             .fetch_optional(self.connection())
             .await?
             .ok_or(StoreError::NotFound("run"))
+    }
+
+    /// Those of them that there are, in no order.
+    pub async fn runs_named(&mut self, ids: &[Uuid]) -> Result<Vec<StoredRun>, StoreError> {
+        Ok(sqlx::query_as(select("WHERE id = ANY($1)"))
+            .bind(ids)
+            .fetch_all(self.connection())
+            .await?)
     }
 
     /// A run that nobody changes until the transaction ends.
