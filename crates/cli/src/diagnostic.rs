@@ -21,7 +21,11 @@ pub(crate) fn render(error: &Error, program: &str, terminal: Terminal) -> String
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_links(false)
         .with_break_words(false)
-        // What is read by a program, or searched in a log, is not broken.
+        // Names, versions and addresses stay whole.
+        .with_word_separator(textwrap::WordSeparator::AsciiSpace)
+        .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
+        // What is read by a program, or searched in a log, is not broken at all.
+        .with_wrap_lines(terminal.interactive)
         .with_width(if terminal.interactive {
             Terminal::width()
         } else {

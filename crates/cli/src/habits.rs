@@ -91,6 +91,16 @@ const HABITS: &[(&str, Option<&str>, &str)] = &[
         Some("program up"),
         "takes `--policy-pack DIR`, as `deploy` does",
     ),
+    (
+        "package",
+        Some("plugin install"),
+        "gets plugins; SDKs of packages come with the project's own package manager",
+    ),
+    (
+        "console",
+        Some("up"),
+        "runs the control plane, and its console with it",
+    ),
     ("server", Some("up"), "runs the control plane"),
     ("serve", Some("up"), "runs the control plane"),
     (
@@ -179,8 +189,8 @@ const HABITS: &[(&str, Option<&str>, &str)] = &[
     ),
 ];
 
-/// Root commands about deployments that Pulumi's users type in a project directory.
-const OF_PROGRAMS: [&str; 4] = ["preview", "destroy", "deploy", "refresh"];
+/// Root commands about deployments, and about a server, that Pulumi's users type in a project directory.
+const OF_PROGRAMS: [&str; 5] = ["preview", "destroy", "deploy", "refresh", "up"];
 
 /// Where a word points.
 #[derive(Debug, PartialEq, Eq)]
@@ -192,9 +202,15 @@ pub(crate) struct HabitPointer {
 
 impl HabitPointer {
     pub(crate) fn error(&self, program: &str) -> Error {
-        let message = match OF_PROGRAMS.contains(&self.typed.as_str()) {
-            true => format!("`{program} {}` needs the id of a deployment", self.typed),
-            false => format!("there is no `{program} {}`", self.typed),
+        let message = match self.typed.as_str() {
+            "up" => format!("`{program} up` starts a control plane, and knows no such option"),
+            "login" => {
+                format!("`{program} login` signs in to a control plane: `--server URL` names it")
+            }
+            typed if OF_PROGRAMS.contains(&typed) => {
+                format!("`{program} {typed}` needs the id of a deployment")
+            }
+            typed => format!("there is no `{program} {typed}`"),
         };
         let help = match self.command {
             Some(command) => format!("`{program} {command}` {}", self.what),
@@ -226,6 +242,16 @@ pub(crate) fn pointer(
             })
         }
         ClapErrorKind::MissingRequiredArgument => in_project(arguments),
+        ClapErrorKind::UnknownArgument => match first_word(arguments)?.0 {
+            "login" => Some(HabitPointer {
+                typed: "login".to_owned(),
+                command: None,
+                what: "local commands need no login; where states are is said by PULUMI_BACKEND_URL, `backend` in Pulumi.yaml \
+                       or --backend",
+            }),
+            "up" => in_project(arguments),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -244,13 +270,28 @@ fn path_before<'a>(command: &clap::Command, arguments: &'a [OsString], word: &st
     path
 }
 
-/// `preview` alone, where there is a project and no deployment is named.
+/// The first word that is no option, and the directory that `-C` names.
+fn first_word(arguments: &[OsString]) -> Option<(&str, &Path)> {
+    let mut folder = Path::new(".");
+    let mut words = arguments.iter().skip(1).filter_map(|one| one.to_str());
+    let mut first = None;
+    while let Some(word) = words.next() {
+        match word.strip_prefix("-C") {
+            Some("") => folder = Path::new(words.next()?),
+            Some(joined) => folder = Path::new(joined),
+            None if !word.starts_with('-') => first = first.or(Some(word)),
+            None => {}
+        }
+    }
+    Some((first?, folder))
+}
+
+/// `preview` alone, where there is a project and no deployment is named; `up` with an option of Pulumi's.
 fn in_project(arguments: &[OsString]) -> Option<HabitPointer> {
-    let first = arguments.iter().skip(1).filter_map(|one| one.to_str());
-    let first = first.into_iter().find(|one| !one.starts_with('-'))?;
+    let (first, folder) = first_word(arguments)?;
     let verb = OF_PROGRAMS.iter().find(|verb| **verb == first)?;
-    let names = ["Pulumi.yaml", "Pulumi.yml"];
-    if !names.iter().any(|name| Path::new(name).exists()) {
+    let names = ["Pulumi.yaml", "Pulumi.yml", "Pulumi.json"];
+    if !names.iter().any(|name| folder.join(name).exists()) {
         return None;
     }
     let command = match *verb {

@@ -79,19 +79,55 @@ impl EnvironmentStates {
         }
     }
 
+    /// How many resources a stack has; providers that nobody asked for are no resources.
+    pub fn resources_of(&self, stack: &str) -> u64 {
+        let resources = self
+            .stacks
+            .get(stack)
+            .and_then(|state| state["deployment"]["resources"].as_array());
+        let text = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
+        let counts = |one: &&Value| {
+            let provider = text(one, "type").starts_with("pulumi:providers:");
+            !(provider && text(one, "urn").contains("::default")) && one["delete"] != true
+        };
+        resources.map_or(0, |all| all.iter().filter(counts).count() as u64)
+    }
+
     /// As it stands in a file.
     pub fn to_text(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// Writes all of it or nothing, readable by its owner only.
+    /// One of them alone, in the form that `pulumi stack import` reads.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        write_private(path, self.to_text().as_bytes()).map_err(|error| unwritable(path, error))
+    /// When the stack has none here.
+    pub fn text_of(&self, stack: &str) -> Result<String> {
+        if let Some(state) = self.stacks.get(stack) {
+            return Ok(serde_json::to_string_pretty(state).unwrap_or_default() + "\n");
+        }
+        let message = format!(
+            "{} has no state of {stack} in {}",
+            self.deployment, self.environment
+        );
+        let known: Vec<&str> = self.stacks.keys().map(String::as_str).collect();
+        Err(
+            Error::new(ErrorCode::STACK_UNKNOWN, message).with_help(match known.is_empty() {
+                true => "nothing is deployed there".to_owned(),
+                false => format!("these have one: {}", known.join(", ")),
+            }),
+        )
     }
+}
+
+/// Writes all of a text or nothing, readable by its owner only.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub fn write_states(path: &Path, text: &str) -> Result<()> {
+    write_private(path, text.as_bytes()).map_err(|error| unwritable(path, error))
 }
 
 async fn state(

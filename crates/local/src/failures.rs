@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode};
 use nimbus_engine_model::StepOp;
-use nimbus_engine_ports::{EngineEvent, EventSink, FailureCause};
+use nimbus_engine_ports::{EngineEvent, EventSink, FailureCause, Severity};
 use nimbus_orchestrator::RollbackTrigger;
 use parking_lot::Mutex;
 
@@ -24,6 +24,8 @@ struct ObservedFailures {
     limit: bool,
     /// Steps whose outcome nobody knows.
     unknown: bool,
+    /// The first thing that was called an error.
+    said: Option<String>,
 }
 
 impl FailureWatch {
@@ -60,6 +62,11 @@ impl FailureWatch {
 }
 
 impl FailureWatch {
+    /// The first thing that was called an error, in its own words.
+    pub(crate) fn said(&self) -> Option<String> {
+        self.seen.lock().said.clone()
+    }
+
     /// What was done, or would be, to which resource.
     pub(crate) fn steps(&self) -> BTreeMap<String, String> {
         self.seen.lock().steps.clone()
@@ -69,6 +76,10 @@ impl FailureWatch {
 impl EventSink for FailureWatch {
     fn emit(&self, event: EngineEvent) {
         match &event {
+            EngineEvent::Diagnostic(diagnostic) if diagnostic.severity == Severity::Error => {
+                let mut seen = self.seen.lock();
+                seen.said.get_or_insert_with(|| diagnostic.message.clone());
+            }
             EngineEvent::ResourcePre { step, .. } if step.logical && step.op != StepOp::Same => {
                 let (urn, op) = (step.urn.to_string(), step.op.to_string());
                 self.seen.lock().steps.insert(urn, op);

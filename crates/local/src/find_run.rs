@@ -90,7 +90,7 @@ async fn by_number(workspace: &Workspace, run: RunId, rehearsal: bool) -> Result
         (None, _) => {
             let message = format!("no deployment of this workspace has a run {run}");
             Err(Error::new(ErrorCode::RUN_UNKNOWN, message)
-                .with_help("`nimbus status ID` names the runs of a deployment"))
+                .with_help("`nimbus run list` names the runs of all deployments"))
         }
         (Some((one, _)), _) => {
             let message = format!("{run} could be a run of {}", all.join(", "));

@@ -42,7 +42,7 @@ pub use backup::{BackupList, Restored, back_up, restore, verify_backup};
 pub use decommission::{Decommission, Decommissioned};
 pub use engine::UnitEvents;
 pub use environment_lock::{EnvironmentLockFiles, LockRecord, RecordedHolder};
-pub use export::EnvironmentStates;
+pub use export::{EnvironmentStates, write_states};
 pub use find_run::{RecordedRun, RunSelection};
 pub use gate_file::GateFile;
 pub use local_runs::{LocalRunOptions, local_ports, policy_pack_choice, sandbox_choice};

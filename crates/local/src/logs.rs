@@ -123,7 +123,12 @@ fn is_over(event: &RunEvent) -> bool {
     matches!(event, RunEvent::Unit { status, .. } if !matches!(status.as_str(), "running" | "rolling_back"))
 }
 
-fn format_line(at: Timestamp, level: DiagnosticLevel, source: &str, message: &str) -> String {
+pub(crate) fn format_line(
+    at: Timestamp,
+    level: DiagnosticLevel,
+    source: &str,
+    message: &str,
+) -> String {
     let time = at.strftime("%Y-%m-%d %H:%M:%S");
     let level = level.as_str();
     format!("[{time}] [{level}] [{source}] {message}\n")

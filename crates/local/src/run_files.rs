@@ -285,7 +285,7 @@ impl RunStore for RunFiles {
 
 fn no_run(message: &str) -> Error {
     Error::new(ErrorCode::RUN_UNKNOWN, message)
-        .with_help("`nimbus status` names runs; those of a rehearsal need --rehearse")
+        .with_help("`nimbus run list` names runs; those of a rehearsal need --rehearse")
 }
 
 fn damaged(path: &Path, error: &serde_json::Error) -> Error {

@@ -298,8 +298,8 @@ impl fmt::Display for FingerprintInput {
 impl fmt::Display for RunReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NeverDeployed => f.write_str("it was never deployed here"),
-            Self::LastRunFailed => f.write_str("its last run failed"),
+            Self::NeverDeployed => f.write_str("no run before left it here"),
+            Self::LastRunFailed => f.write_str("its last run did not succeed"),
             Self::Drifted => f.write_str("it has drifted"),
             Self::Forced => f.write_str("it is forced"),
             Self::StateMoved => {

@@ -1,12 +1,12 @@
 //! What a run is going to do, worked out before anything starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::validate::{FindingSeverity, ValidationFinding, validate};
 use nimbus_orchestrator::{
     GraphUnit, LookupValue, Manifest, NeededValue, PlanSubject, RememberedRun, RunPlan, RunReason,
-    UnitGraph, naming, needed_inputs,
+    UnitDecision, UnitGraph, naming, needed_inputs,
 };
 
 use crate::context::RunContext;
@@ -143,7 +143,9 @@ fn part_of(
         if graph.priority(name).is_none() {
             let id = context.id();
             let message = format!("deployment {id} has no enabled stack {name}");
-            return Err(Error::new(ErrorCode::STACK_UNKNOWN, message));
+            return Err(Error::new(ErrorCode::STACK_UNKNOWN, message).with_help(
+                "`nimbus graph` shows those that are; others are switched on by `enabled: true` in the manifest",
+            ));
         }
     }
     let units = chosen.iter().map(|name| GraphUnit {
@@ -250,6 +252,32 @@ pub(crate) async fn plan(
         &reasons,
         &estimates,
     ))
+}
+
+impl RunContext {
+    /// What a deploy would do with this unit, as the plan of all of them says it. Nothing of its own may have changed, and it
+    /// still runs when something that it needs changes under it: that is known when its turn comes.
+    pub async fn decision(&self, component: &ComponentName) -> Result<UnitDecision> {
+        let own = self.why(component).await;
+        if let Ok(Some(reason)) = own {
+            return Ok(UnitDecision::Run(reason));
+        }
+        let graph = graph(self, None)?;
+        let mut seen = BTreeSet::new();
+        for need in graph.needs(component) {
+            let mut open = vec![need];
+            while let Some(next) = open.pop() {
+                if !seen.insert(next) {
+                    continue;
+                }
+                if !matches!(self.why(next).await, Ok(None)) {
+                    return Ok(UnitDecision::Depends { on: need.clone() });
+                }
+                open.extend(graph.needs(next));
+            }
+        }
+        own.map(|_| UnitDecision::Skip)
+    }
 }
 
 /// Says so when the last run of an environment was cut off.

@@ -146,7 +146,13 @@ pub fn gate_status(
         .into_iter()
         // A window is agreed on before the deploy that it is for.
         .filter(|(item, one)| item == GateItem::Window.as_str() || not_before(&one.at, since))
-        .map(|(item, one)| (item, format!("{} at {}: {}", one.user, one.at, one.note)))
+        .map(|(item, one)| {
+            let words = match one.note.is_empty() {
+                true => format!("{} at {}", one.user, one.at),
+                false => format!("{} at {}: {}", one.user, one.at, one.note),
+            };
+            (item, words)
+        })
         .collect();
     manifest.gate(environment).status(&evidence)
 }

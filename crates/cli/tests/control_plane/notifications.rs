@@ -3,11 +3,11 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nimbus_control_testing::TestMailServer;
 use nimbus_test_tools::{Tool, tool_or_skip};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::deployments::ApiCaller;
 use crate::remote::sign_in;
@@ -38,22 +38,114 @@ fn receiver() -> (u16, Receiver<String>) {
     (port, heard)
 }
 
-#[test]
-fn somebody_lists_what_waits_for_them_and_notes_that_they_read_it() {
-    let postgres = tool_or_skip!(Tool::Postgres);
-    let (port, heard) = receiver();
-    let relay = TestMailServer::start(false);
-    let site = Site::new(&postgres)
+/// A server that may call receivers on these ports of this machine, and has a relay for mail.
+fn sending(postgres: &std::path::Path, ports: &str, relay: &TestMailServer) -> Site {
+    Site::new(postgres)
         .with("NIMBUS_RATE_LIMITING_ENABLED", "false")
         .with("NIMBUS_NOTIFICATIONS_WEBHOOKS_NETWORKS", "127.0.0.1/32")
-        .with("NIMBUS_NOTIFICATIONS_WEBHOOKS_PORTS", &port.to_string())
+        .with("NIMBUS_NOTIFICATIONS_WEBHOOKS_PORTS", ports)
         .with("NIMBUS_NOTIFICATIONS_WEBHOOKS_PLAIN", "true")
         .with("NIMBUS_SMTP_HOST", "127.0.0.1")
         .with("NIMBUS_SMTP_PORT", &relay.port.to_string())
         .with("NIMBUS_SMTP_USER", "nimbus")
         .with("NIMBUS_SMTP_PASSWORD", "hush hush")
         .with("NIMBUS_SMTP_ENCRYPTION", "none")
-        .with("NIMBUS_SMTP_FROM", "Nimbus <nimbus@operator.example>");
+        .with("NIMBUS_SMTP_FROM", "Nimbus <nimbus@operator.example>")
+}
+
+/// Makes Kim, who decides about everything in dev.
+fn kim_decides(caller: &ApiCaller) {
+    let me = caller.get("/auth/me");
+    let tenant = me["tenant"]["id"].as_str().unwrap();
+    let kim = caller.post(
+        &format!("/tenants/{tenant}/users"),
+        &json!({"email": KIM, "display_name": "Kim", "password": PASSWORD}),
+    );
+    let policy = json!({"rehearsals": true, "steps": [{"name": "owners", "approvers": [{"user": kim["id"]}],
+        "needs": "any", "timeout_seconds": 3600}]});
+    let (status, put) = caller.ask("PUT", "/approval-policies/dev", "", &policy);
+    assert_eq!(status, 200, "{put}");
+}
+
+/// A run of a new deployment that waits for Kim.
+fn waiting_run(caller: &ApiCaller, deployment: &str) -> Value {
+    let body = json!({"id": deployment, "organization": "o", "project": "p", "template": "minimal",
+        "domain": "o.example", "accounts": {"dev": "111111111111"}});
+    caller.post("/deployments", &body);
+    // A destroy has no plan, and waits as it was asked for.
+    let asked = json!({"environment": "dev", "rehearsal": true});
+    let run = caller.post(&format!("/deployments/{deployment}/destroy"), &asked);
+    assert!(run["approval"].is_string(), "{run}");
+    run
+}
+
+/// Settings decide what leaves a server, and how long a receiver has to answer.
+#[test]
+fn mail_and_webhooks_leave_where_the_settings_let_them() {
+    let postgres = tool_or_skip!(Tool::Postgres);
+    let (port, heard) = receiver();
+    // Takes calls and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent_port = silent.local_addr().unwrap().port();
+    let relay = TestMailServer::start(false);
+    let site = sending(&postgres, &format!("{port},{silent_port}"), &relay)
+        .with("NIMBUS_NOTIFICATIONS_WEBHOOKS_ENABLED", "false")
+        .with("NIMBUS_NOTIFICATIONS_WEBHOOKS_TIMEOUT", "1");
+    let server = site.up();
+    site.set_up(&server);
+    let caller = ApiCaller::new(&server);
+    let me = caller.get("/auth/me");
+    let hooks = format!("/tenants/{}/webhooks", me["tenant"]["id"].as_str().unwrap());
+    let hook = |caller: &ApiCaller, name: &str, port: u16, kind: &str| {
+        let url = format!("http://127.0.0.1:{port}/hook");
+        caller.post(&hooks, &json!({"name": name, "url": url, "kinds": [kind]}))
+    };
+    hook(&caller, "pager", port, "approval_required");
+    kim_decides(&caller);
+    let first = waiting_run(&caller, "D1NOTE");
+    wait_for("a mail", || !relay.mails().is_empty());
+    assert_eq!(server.stop(), 0);
+    assert!(heard.try_recv().is_err(), "webhooks are off");
+
+    let site = site
+        .with("NIMBUS_NOTIFICATIONS_WEBHOOKS_ENABLED", "true")
+        .with("NIMBUS_NOTIFICATIONS_EMAIL_ENABLED", "false");
+    let server = site.up();
+    let caller = ApiCaller::new(&server);
+    let second = waiting_run(&caller, "D2NOTE");
+    // What waited while they were off comes, too.
+    for run in [&first, &second] {
+        let call = heard.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(call.contains(run["approval"].as_str().unwrap()), "{call}");
+    }
+    let slow = hook(&caller, "slow", silent_port, "run_failed");
+    let path = format!("{hooks}/{}/test", slow["id"].as_str().unwrap());
+    let sent = caller.post(&path, &json!({}));
+    let asked = Instant::now();
+    let delivery = hooks.replace("webhooks", "deliveries");
+    let delivery = format!("{delivery}/{}", sent["id"].as_str().unwrap());
+    wait_for("the try to be noted", || {
+        let problem = caller.get(&delivery)["tries"][0]["problem"].clone();
+        problem
+            .as_str()
+            .is_some_and(|text| text.contains("in time"))
+    });
+    // Thirty seconds is what a receiver has unless something is set.
+    assert!(
+        asked.elapsed() < Duration::from_secs(25),
+        "{:?}",
+        asked.elapsed()
+    );
+    assert_eq!(server.stop(), 0);
+    assert_eq!(relay.mails().len(), 1, "mail is off");
+}
+
+#[test]
+fn somebody_lists_what_waits_for_them_and_notes_that_they_read_it() {
+    let postgres = tool_or_skip!(Tool::Postgres);
+    let (port, heard) = receiver();
+    let relay = TestMailServer::start(false);
+    let site = sending(&postgres, &port.to_string(), &relay);
     let server = site.up();
     site.set_up(&server);
     let url = format!("http://127.0.0.1:{port}/hook");
@@ -80,23 +172,8 @@ fn somebody_lists_what_waits_for_them_and_notes_that_they_read_it() {
             .starts_with("whsec_")
     );
     let caller = ApiCaller::new(&server);
-    let me = caller.get("/auth/me");
-    let tenant = me["tenant"]["id"].as_str().unwrap();
-    let kim = caller.post(
-        &format!("/tenants/{tenant}/users"),
-        &json!({"email": KIM, "display_name": "Kim", "password": PASSWORD}),
-    );
-    let policy = json!({"rehearsals": true, "steps": [{"name": "owners", "approvers": [{"user": kim["id"]}],
-        "needs": "any", "timeout_seconds": 3600}]});
-    let (status, put) = caller.ask("PUT", "/approval-policies/dev", "", &policy);
-    assert_eq!(status, 200, "{put}");
-    let deployment = json!({"id": "D1NOTE", "organization": "o", "project": "p", "template": "minimal",
-        "domain": "o.example", "accounts": {"dev": "111111111111"}});
-    caller.post("/deployments", &deployment);
-    // A destroy has no plan, and waits as it was asked for.
-    let asked = json!({"environment": "dev", "rehearsal": true});
-    let run = caller.post("/deployments/D1NOTE/destroy", &asked);
-    assert!(run["approval"].is_string(), "{run}");
+    kim_decides(&caller);
+    let run = waiting_run(&caller, "D1NOTE");
 
     // The server sends both by itself.
     let call = heard.recv_timeout(Duration::from_secs(60)).unwrap();

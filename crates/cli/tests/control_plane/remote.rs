@@ -180,16 +180,16 @@ fn a_workspace_is_pushed_and_its_deployment_runs_there_as_it_does_here() {
     both.same(&["list"], 0);
     both.same(&["status", ID, "--rehearse"], 0);
     both.same(&with("preview", &[]), 8);
+    both.same(&with("preview", &["--expect-no-changes"]), 6);
     let first = both.same(&with("deploy", &[]), 0);
     assert!(first.stdout.contains("Stacks: 2 done"), "{}", first.stdout);
     assert!(first.stderr.contains("Execution Plan"), "{}", first.stderr);
     let second = both.same(&with("deploy", &["--message", "once more"]), 0);
     assert!(second.stdout.contains("2 skipped"), "{}", second.stdout);
     // What a preview showed is what is deployed, where it was made.
-    both.there(&with("preview", &["--save", "there.json"]))
-        .expect(0);
-    both.here(&with("preview", &["--save", "here.json"]))
-        .expect(0);
+    let same = |file| with("preview", &["--expect-no-changes", "--save", file]);
+    both.there(&same("there.json")).expect(0);
+    both.here(&same("here.json")).expect(0);
     let held = |file| with("deploy", &["--plan", file, "--message", "once more"]);
     both.there(&held("there.json")).expect(0);
     both.here(&held("here.json")).expect(0);
@@ -264,6 +264,10 @@ fn a_workspace_is_pushed_and_its_deployment_runs_there_as_it_does_here() {
             .collect::<Vec<_>>()
     };
     assert_eq!(states(both.here(&export)), states(both.there(&export)));
+    let alone = [&export[..], &["--stack", "second"]].concat();
+    for one in [both.here(&alone), both.there(&alone)] {
+        assert_eq!(one.expect(0).json()["version"], 3);
+    }
     both.same(
         &["discover-resources", ID, "--rehearse", "--type", "nothing"],
         0,

@@ -361,6 +361,34 @@ fn what_others_call_it_is_pointed_at() {
         told.stderr
     );
 
+    for elsewhere in [&["-C", "program", "preview"][..], &["preview", "-Cprogram"]] {
+        let mut command = site.command(elsewhere);
+        let told = finish(command.current_dir(site.path("")).output().unwrap()).failed(2);
+        assert!(
+            told.stderr.contains("`nimbus program preview`"),
+            "{}",
+            told.stderr
+        );
+    }
+
+    for typed in [&["up", "-y"][..], &["up", "--stack", "dev"]] {
+        let told = site.run(typed).failed(2);
+        let pointer = "`nimbus program up`";
+        assert!(told.stderr.contains(pointer), "{}", told.stderr);
+    }
+    let told = site.run(&["login", "s3://states"]).failed(2);
+    assert!(
+        told.stderr.contains("PULUMI_BACKEND_URL"),
+        "{}",
+        told.stderr
+    );
+    // A workspace is not what `pulumi new` makes, and is made by nobody who asks for that.
+    for typed in ["typescript", "aws-python", "kubernetes-go"] {
+        let told = site.run(&["new", typed]).failed(2);
+        assert!(told.stderr.contains("nimbus adopt"), "{}", told.stderr);
+        assert!(!site.path("program").join(typed).exists());
+    }
+
     // A server is started where one was asked for, and nowhere else.
     let up = site.run(&["up"]).failed(2);
     assert!(up.stderr.contains("NIM-0015"), "{}", up.stderr);
@@ -429,7 +457,8 @@ fn a_plugin_that_a_preview_lacks_is_fetched_where_the_setting_allows_it() {
     for setting in [None, Some("never")] {
         let told = preview(setting);
         let all = format!("{}{}", told.stdout, told.stderr);
-        assert!(all.contains("nimbus plugin install demo"), "{all}");
+        let told = all.matches("nimbus plugin install demo").count();
+        assert_eq!(told, 1, "an error is told once: {all}");
         assert!(asked.try_recv().is_err(), "nothing was fetched");
     }
     let fetched = preview(Some("always")).failed(3);

@@ -137,6 +137,16 @@ fn a_run_is_recorded_logged_and_told_event_by_event() {
     }
     assert!(told.contains("D1RUNS"), "{told}");
     assert!(!states.to_string().contains("::zzz"), "{states}");
+    // One alone is what Pulumi reads.
+    let alone = site.rehearse("export-state", &["--stack", "b"]).ok();
+    let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
+    assert_eq!(alone, states["stacks"]["b"]);
+    assert_eq!(alone["version"], 3, "{alone}");
+    assert!(alone["deployment"]["resources"].is_array(), "{alone}");
+    let none = site.rehearse("export-state", &["--stack", "zzz", "--json"]);
+    let none = none.with(3).summary()["error"].clone();
+    assert_eq!(none["code"], "NIM-0707", "{none}");
+    assert!(none["help"].to_string().contains("a, b, c, d"), "{none}");
 }
 
 /// Paths below a folder, with their contents.

@@ -67,6 +67,76 @@ fn placeholders_become_values_when_a_unit_runs_and_files_keep_them() {
     assert_eq!(fs::read_to_string(&config).unwrap(), before);
 }
 
+/// What a program that is called `b` is given, as its state has it.
+const SOURCES: &[(&str, &str)] = &[
+    ("name", "{{RUNTIME:env:OUR_NAME}}"),
+    ("ids", "{{RUNTIME:a:ids}}"),
+    ("both", "{{RUNTIME:a:first}} of {{RUNTIME:env:OUR_NAME}}"),
+    ("nets", "{{RUNTIME:calculate:subnets:10.4.0.0/16:24:2}}"),
+    ("uuid", "{{RUNTIME:calculate:uuid}}"),
+    ("at", "{{RUNTIME:calculate:timestamp}}"),
+];
+
+#[test]
+fn every_source_of_a_placeholder_gives_the_value_that_it_has() {
+    let Some(sdk) = node_sdk("every_source_of_a_placeholder_gives_the_value_that_it_has") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[]), ("b", &["a"])]);
+    site.set_size("b", "to be replaced");
+    let path = site.deployment("Deployment_Manifest.yaml");
+    let text = fs::read_to_string(&path).unwrap();
+    let is_replaced = |line: &&str| line.contains("to be replaced");
+    let line = text.lines().find(is_replaced).unwrap();
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let lines = SOURCES.iter();
+    let lines: String = lines
+        .map(|(key, value)| format!("{indent}{key}: \"{value}\"\n"))
+        .collect();
+    fs::write(&path, text.replace(&format!("{line}\n"), &lines)).unwrap();
+    site.write(
+        "cloud/stacks/b/src/index.js",
+        "const pulumi = require('@pulumi/pulumi');\n\
+         const config = new pulumi.Config('b');\n\
+         class Thing extends pulumi.CustomResource {\n\
+         \x20 constructor(name, args) { super('demo:index:Thing', name, args); }\n\
+         }\n\
+         const [name, both, uuid, at] = ['name', 'both', 'uuid', 'at'].map(key => config.require(key));\n\
+         const [ids, nets] = ['ids', 'nets'].map(key => config.requireObject(key));\n\
+         exports.first = new Thing('b-values', { name, both, uuid, at, ids, nets }).id;\nexports.ids = [];\n",
+    );
+    let given = |more: &[&str]| {
+        let usual = ["deploy", ID, "--environment", "dev", "--rehearse"];
+        let mut command = site.command(&[&usual, more].concat());
+        let ran = command.env("OUR_NAME", "Ada").output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        let b = state(&site, "D1RUNS-b-dev.json");
+        let is_ours = |one: &&Value| one["urn"].to_string().contains("b-values");
+        resources(&b).iter().find(is_ours).unwrap()["inputs"].clone()
+    };
+    let b = given(&[]);
+    let a = state(&site, "D1RUNS-a-dev.json");
+    let a = outputs(&a);
+    assert_eq!(b["name"], "Ada", "{b}");
+    assert_eq!(b["ids"], a["ids"], "a list stays one: {b}");
+    assert_eq!(b["ids"].as_array().unwrap().len(), 2, "{b}");
+    let both = format!("{} of Ada", a["first"].as_str().unwrap());
+    assert_eq!(b["both"], both.as_str(), "{b}");
+    assert_eq!(
+        b["nets"],
+        serde_json::json!(["10.4.0.0/24", "10.4.1.0/24"]),
+        "{b}"
+    );
+    let uuid = b["uuid"].as_str().unwrap();
+    let form = regex::Regex::new("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$").unwrap();
+    assert!(form.is_match(uuid), "{b}");
+    let at: jiff::Timestamp = b["at"].as_str().unwrap().parse().unwrap();
+    let old = jiff::Timestamp::now().duration_since(at);
+    assert!(old.as_secs() < 3600, "{b}");
+    // What was made up stays what it is, although the program runs again.
+    assert_eq!(given(&["--force"]), b);
+}
+
 #[test]
 fn environments_have_states_of_their_own_and_a_rollback_touches_one() {
     let Some(sdk) = node_sdk("environments_have_states_of_their_own_and_a_rollback_touches_one")

@@ -79,7 +79,7 @@ fn a_run_that_undoes_itself_leaves_units_that_are_what_they_were() {
     let ran = fresh.rehearse("deploy", &["--json", "--orders", &orders]);
     assert_eq!(ran.with(1).summary()["result"], "rolled_back");
     assert_eq!(stack(&fresh, "a")["state"], "not_deployed");
-    assert!(why(&fresh, "a").contains("it was never deployed here"));
+    assert!(why(&fresh, "a").contains("no run before left it here"));
 }
 
 /// The next step that a failed run names works: what the run left goes, what it changed returns.

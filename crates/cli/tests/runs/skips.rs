@@ -35,6 +35,17 @@ fn a_state_that_somebody_else_changed_or_took_away_is_no_reason_to_skip() {
         (second.status("a"), second.status("b")),
         ("skipped".into(), "skipped".into())
     );
+    assert!(why(&site, "b").contains("would be skipped"));
+    // What it needs would run: the plan waits for its outputs, and so does the answer.
+    site.set_size("a", "2");
+    let waits = "b would run if outputs of a change\n";
+    assert_eq!(why(&site, "b"), waits);
+    let told = site.rehearse("why", &["b", "--json"]).ok().summary();
+    assert_eq!(
+        (&told["runs"], &told["depends_on"]),
+        (&false.into(), &"a".into())
+    );
+    site.set_size("a", "1");
 
     // Changed by others: the text is another, whatever it says.
     let path = site.rehearsal(".pulumi/stacks/p/D1RUNS-b-dev.json");
@@ -220,6 +231,11 @@ fn a_stack_that_others_need_stays_and_one_that_is_switched_off_can_go() {
     )
     .unwrap();
     assert_eq!(state_of(&site, "b"), "deployed");
+    assert!(
+        why(&site, "b").contains("switched off"),
+        "{}",
+        why(&site, "b")
+    );
     site.rehearse("destroy-stack", &["a"]).with(refused.code);
     site.rehearse("destroy-stack", &["b"]).ok();
     site.rehearse("destroy-stack", &["a"]).ok();

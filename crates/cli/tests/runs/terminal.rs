@@ -1,6 +1,6 @@
 //! What somebody in front of a terminal sees and is asked.
 
-use crate::support::{DIAMOND, ID, Site, node_sdk};
+use crate::support::{DIAMOND, ID, Site, Stack, node_sdk};
 use crate::terminal_session::Session;
 
 #[test]
@@ -86,6 +86,57 @@ fn assert_fits(seen: &str) {
         let width = console::measure_text_width(&line);
         let one_word = line.trim_start().split(' ').count() == 1;
         assert!(width <= 80 || one_word, "{width} columns: {line}\n{seen}");
+    }
+}
+
+/// Whoever is asked about 64 stacks has read on eighty columns what is asked, and whatever else is said of them fits, too.
+#[test]
+fn sixty_four_stacks_are_read_on_eighty_columns() {
+    let Some(sdk) = node_sdk("sixty_four_stacks_are_read_on_eighty_columns") else {
+        return;
+    };
+    let name = |at: usize| format!("payments-service-{at:02}");
+    let names: Vec<String> = (0..64).map(name).collect();
+    let named = |at: usize| names[at].as_str();
+    // Sixteen begin, and each of the others needs two of the layer before it.
+    let needs: Vec<Vec<&str>> = (0..64)
+        .map(|at| match at {
+            0..16 => Vec::new(),
+            _ => vec![named(at - 16), named((at - 16) / 16 * 16 + (at + 1) % 16)],
+        })
+        .collect();
+    let stacks: Vec<Stack<'_>> = names
+        .iter()
+        .zip(&needs)
+        .map(|(name, needs)| (name.as_str(), needs.as_slice()))
+        .collect();
+    let site = Site::new(&sdk, &stacks);
+    let deploy = ["deploy", ID, "--environment", "dev"];
+    let mut session = Session::start_wide(&site.command(&deploy), 80);
+    session.wait_for("Deploy 64 stacks to dev? [y/N/details]");
+    session.answer("n\n");
+    let (code, seen) = session.end();
+    assert_eq!(code, 130, "{seen}");
+    assert_fits(&seen);
+    let shown = shown_lines(&seen);
+    // A line for each stack that runs, three for each of four layers, and what is around them.
+    let listed = shown.iter().filter(|line| line.contains("[Priority: "));
+    assert_eq!(listed.count(), 64, "{seen}");
+    for name in &names {
+        let of = format!("- {name} [Priority: ");
+        assert!(seen.contains(&of), "{name}: {seen}");
+    }
+    assert!(seen.contains("Layer 4 (Parallel - Depends on Layers 1-3)"));
+    for (more, whole) in [
+        (&["graph", ID][..], "Layer 4"),
+        (&["status", ID], "payments-service-63"),
+        (&["validate", ID], ID),
+        (&["list-stacks"], "payments-service-63"),
+    ] {
+        let (code, seen) = Session::start_wide(&site.command(more), 80).end();
+        assert_eq!(code, 0, "{more:?}: {seen}");
+        assert!(seen.contains(whole), "{more:?}: {seen}");
+        assert_fits(&seen);
     }
 }
 

@@ -216,3 +216,60 @@ fn destroying_the_last_environment_needs_its_confirmation() {
     assert!(refused.stderr.contains("give --yes"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("preview"), "{}", refused.stderr);
 }
+
+/// The cause is what a program said, once, and the advice is for a deployment: Pulumi's own is for a file that it does not read.
+#[test]
+fn a_program_that_fails_is_told_in_its_own_words_with_advice_that_helps() {
+    let test = "a_program_that_fails_is_told_in_its_own_words_with_advice_that_helps";
+    let Some(sdk) = node_sdk(test) else {
+        return;
+    };
+    let site = Site::new(&sdk, PAIR);
+    let path = site.deployment("Deployment_Manifest.yaml");
+    site.set_size("b", "misspelt");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("size: \"misspelt\"", "sise: \"1\"")).unwrap();
+    let failed = || {
+        let ran = site.rehearse("deploy", &["--on-failure", "hold"]).with(1);
+        format!("{}{}", ran.stdout, ran.stderr)
+    };
+    let said = failed();
+    let cause = "b: the program failed: Missing required configuration variable 'b:size'";
+    assert!(said.contains(cause), "{said}");
+    assert_eq!(said.matches("Missing required").count(), 1, "{said}");
+    assert!(said.contains("under spec.stacks.b.config"), "{said}");
+    assert!(!said.contains("pulumi config set"), "{said}");
+    fs::write(&path, text).unwrap();
+
+    site.write(
+        "cloud/stacks/b/src/index.js",
+        "throw new Error('not today');\n",
+    );
+    let said = failed();
+    assert!(
+        said.contains("b: the program failed: Error: not today"),
+        "{said}"
+    );
+    let view = site.run(&["run", "view", ID, "--rehearse"]).ok().stdout;
+    assert!(
+        view.contains("the program failed: Error: not today"),
+        "{view}"
+    );
+}
+
+/// Of stacks that nobody has counted yet no sum is told.
+#[test]
+fn a_count_of_resources_is_told_where_all_are_known() {
+    let Some(sdk) = node_sdk("a_count_of_resources_is_told_where_all_are_known") else {
+        return;
+    };
+    let site = Site::new(&sdk, PAIR);
+    site.rehearse("deploy-stack", &["a"]).ok();
+    let first = site.rehearse("deploy", &[]).ok().stderr;
+    assert!(first.contains("Changed Stacks: 1 (b)"), "{first}");
+    assert!(!first.contains("Total Resource Count"), "{first}");
+    site.set_size("b", "2");
+    let second = site.rehearse("deploy", &[]).ok().stderr;
+    let count = "Total Resource Count: ~3 resources (3 skipped)";
+    assert!(second.contains(count), "{second}");
+}

@@ -131,6 +131,18 @@ fn states_come_along_with_their_urns_and_a_preview_plans_nothing() {
         "the project is only read"
     );
     assert_eq!(files(&place.path("states")), states, "so are the states");
+    // What was taken over is there, before any run; and the log has what was done, and when.
+    let status = place.json(&["status", "D1ACME"]);
+    let stack = |at: usize| {
+        let one = &status["environments"][at]["stacks"][0];
+        (one["state"].clone(), one["resources"].clone())
+    };
+    assert_eq!(stack(0), (json!("adopted"), json!(3)), "{status}");
+    assert_eq!(stack(1), (json!("not_deployed"), json!(0)), "{status}");
+    let log = place.read("cloud/deploy/D1ACME-organization-acme/logs/init.log");
+    let lines: Vec<&str> = log.lines().map(|line| &line[22..]).collect();
+    let copied = format!("[INFO] [adopt] Copied the state of organization/network/dev from {url}");
+    assert_eq!(lines, ["[INFO] [adopt] Adopted network", &copied], "{log}");
 
     let exported = place.path("exported.json");
     let output = exported.to_str().unwrap();
@@ -167,7 +179,27 @@ fn states_come_along_with_their_urns_and_a_preview_plans_nothing() {
     assert_eq!(again["units"][0]["status"], "skipped", "{again}");
     let undone = place.run(&["adopt", "--undo", "D1ACME"]);
     assert!(undone.stderr.contains("NIM-0772"), "{undone:?}");
+    leaves(&place);
     assert!(place.path(MANIFEST).exists());
+}
+
+/// Whoever leaves takes a state along in Pulumi's own form, to the project's stack of the same name.
+fn leaves(place: &WorkspaceSite) {
+    let export = ["export-state", "D1ACME", "--environment", "test"];
+    let alone = ["--stack", "network", "--output", "network.json"];
+    ok(place.run(&[&export[..], &alone].concat()));
+    fs::create_dir(place.path("left")).unwrap();
+    let left = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        let url = format!("file://{}", place.path("left").display());
+        command.current_dir(place.path("network"));
+        command.env("PULUMI_BACKEND_URL", url);
+        ok(place.finish(command));
+    };
+    let file = ["--stack", "dev", "--file", "../network.json", "--yes"];
+    left(&[&["state", "import"], &file[..]].concat());
+    let same = ["--stack", "dev", "--expect-no-changes", "--no-typecheck"];
+    left(&[&["program", "preview"], &same[..]].concat());
 }
 
 /// The promise that nothing of a project is changed holds for its packages, too; and what was not compared is not called
@@ -238,10 +270,29 @@ fn an_adoption_is_shown_first_and_can_be_taken_back() {
     let second = &graph["layers"][1][0];
     assert_eq!(second["name"], "acme-orders", "{graph}");
     assert_eq!(second["needs"], json!(["network"]), "{graph}");
+    // Once more: the deployment is there, and can be taken back.
     let taken = adopt(&place, &arguments);
-    assert!(taken.stderr.contains("NIM-0734"), "{taken:?}");
-    ok(place.run(&["adopt", "--undo", "D1ACME"]));
+    assert!(taken.stderr.contains("NIM-0705"), "{taken:?}");
+    let undo = ["adopt", "--undo", "D1ACME"];
+    assert!(taken.stderr.contains(&undo.join(" ")), "{taken:?}");
+    ok(place.run(&undo));
     assert_eq!(files(place.root()), before);
+}
+
+#[test]
+fn a_language_that_is_not_run_is_named_before_anything_is_made() {
+    let place = WorkspaceSite::empty();
+    place.write("dice/Pulumi.yaml", "name: dice\nruntime: yaml\n");
+    place.write("coin/Pulumi.yaml", "name: coin\nruntime: python\n");
+    let asked = ["dice", "coin", "--no-state", "-e", "test"];
+    let shown = ok(adopt(&place, &[&asked[..], &["--dry-run"]].concat()));
+    assert!(
+        shown.stdout.contains("! dice (yaml) is in a language"),
+        "{shown:?}"
+    );
+    assert!(shown.stdout.contains("--engine pulumi"), "{shown:?}");
+    let report = json_of(&ok(adopt(&place, &[&asked[..], &["--json"]].concat())));
+    assert_eq!(report["foreign"], json!(["dice (yaml)"]), "{report}");
 }
 
 #[test]
@@ -318,6 +369,12 @@ fn references_between_stacks_see_planned_outputs_and_count_for_the_skip() {
         ])
     };
     ok(deploy());
+    // What a program only reads is there like everything else, whether or not it was read this time.
+    let counted = || {
+        let status = place.json(&["status", "D1ACME", "--environment", "test"]);
+        status["environments"][0]["stacks"][1]["resources"].clone()
+    };
+    let first = counted();
     let statuses = |ran: WorkspaceOutput| {
         let summary = json_of(&ok(ran));
         let units = summary["units"].as_array().unwrap().iter();
@@ -329,6 +386,7 @@ fn references_between_stacks_see_planned_outputs_and_count_for_the_skip() {
     let changed = place.read(MANIFEST).replace("light", "bright");
     place.write(MANIFEST, &changed);
     assert_eq!(statuses(deploy()), ["succeeded", "succeeded"]);
+    assert_eq!(counted(), first);
     let output = place.path("states.json");
     ok(place.run(&[
         "export-state",

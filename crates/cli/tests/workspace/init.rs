@@ -146,13 +146,26 @@ fn questions_come_in_the_order_that_users_know() {
             "Organization name",
             "Project name",
             "Domain",
-            "Template (default/minimal/microservices/data-platform) [default]",
+            "Template (small) [small]",
             "Primary region [us-east-1]",
             "AWS Account (dev)",
             "AWS Account (prod)",
             "Enable all stacks? [Y/n]",
         ]
     );
+    // What can be chosen is what there is, the shipped ones first.
+    let place = WorkspaceSite::empty();
+    assert_eq!(place.run(&["new"]).code, 0);
+    let minimal = place.read("cloud/tools/templates/default/minimal.yaml");
+    place.write(
+        "cloud/tools/templates/custom/ours.yaml",
+        &minimal.replace("name: minimal\n", "name: ours\n"),
+    );
+    let mut command = place.command(&["init", "--interactive"]);
+    command.write_stdin("D1\no\np\nx.example\nours\n\n\n\n\n");
+    let ran = place.finish(command);
+    let choice = "Template (default/minimal/microservices/data-platform/ours) [default]";
+    assert_eq!(questions(&ran.stderr)[4], choice, "{ran:?}");
 }
 
 #[test]
@@ -205,10 +218,7 @@ fn nobody_is_asked_for_what_a_template_has_no_use_for() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(
         questions(&ran.stderr)[4..],
-        [
-            "Template (default/minimal/microservices/data-platform) [plain]",
-            "Enable all stacks? [Y/n]",
-        ]
+        ["Template (plain/small) [plain]", "Enable all stacks? [Y/n]",]
     );
 }
 

@@ -11,5 +11,7 @@ mod public_examples;
 mod registration;
 mod schemas;
 mod support;
+#[path = "../shared/terminal.rs"]
+mod terminal_session;
 mod tutorial;
 mod words;

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::support::WorkspaceSite;
+use crate::terminal_session::Session;
 
 #[test]
 fn a_stack_is_registered_used_updated_and_unregistered() {
@@ -67,6 +68,32 @@ fn a_stack_is_registered_used_updated_and_unregistered() {
             .path("cloud/tools/templates/config/queue.yaml")
             .exists()
     );
+}
+
+#[test]
+fn at_a_terminal_defaults_are_asked_for_one_after_the_other() {
+    let place = WorkspaceSite::new();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nimbus"));
+    command
+        .args(["register-stack", "queue"])
+        .env("HOME", place.root())
+        .current_dir(place.root());
+    let mut session = Session::start(&command);
+    for answer in ["depth=3\n", "prod.depth=9\n", "\n"] {
+        session.wait_for("(leave blank to finish)");
+        session.seen.clear();
+        session.answer(answer);
+    }
+    let (code, seen) = session.end();
+    assert_eq!(code, 0, "{seen}");
+    place.run(&["update-template", "small", "--enable-stack", "queue"]);
+    assert_eq!(place.init(&[]).code, 0);
+    for (environment, depth) in [("dev", 3), ("prod", 9)] {
+        let file = format!("config/queue.{environment}.yaml");
+        let config = place.read(&format!("cloud/deploy/D1BRV40-Company-A-ecommerce/{file}"));
+        let line = format!("\"queue:depth\": {depth}\n");
+        assert!(config.contains(&line), "{config}");
+    }
 }
 
 #[test]

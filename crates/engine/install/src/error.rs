@@ -24,7 +24,7 @@ pub enum InstallError {
     NoNewest { plugin: String, place: String },
     #[error("{place} refuses: HTTP status {status}")]
     Denied { place: String, status: u16 },
-    #[error("{place} could not be read completely: {problem}")]
+    #[error("{place} could not be read: {problem}")]
     Interrupted { place: String, problem: String },
     #[error("{place} answers in a way that is not understood: {problem}")]
     Answer { place: String, problem: String },
@@ -94,7 +94,8 @@ impl InstallError {
                 "for private repositories and past GitHub's limits set GITHUB_TOKEN or GITLAB_TOKEN"
             }
             Self::Interrupted { .. } => {
-                "run the command again: it goes on where the download stopped"
+                "run the command again: it goes on where the download stopped; where the address cannot be reached, a mirror \
+                 (engine.plugin_mirror_url) or --from DIR has the plugin"
             }
             Self::Answer { .. } => "check the address given with --server or as mirror",
             Self::Checksum { .. } => {

@@ -97,7 +97,7 @@ impl LaunchError {
     pub fn help(&self) -> String {
         match self {
             Self::UnsupportedRuntime { .. } => {
-                "use a program for nodejs or python, or run this one with the Pulumi CLI".to_owned()
+                "use a program for nodejs or python, or run this one with the Pulumi CLI: --engine pulumi".to_owned()
             }
             Self::BadOption { option, expected } => {
                 format!("set runtime.options.{option} in Pulumi.yaml to {expected}")

@@ -21,7 +21,7 @@ pub trait Program: Send + Sync {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ProgramError {
     /// The program failed and has already said why.
-    #[error("the program failed")]
+    #[error("it said why above")]
     AlreadyReported,
     #[error("{message}")]
     Failed { message: String },

@@ -1,21 +1,24 @@
 //! Carrying an adoption out: all of it or nothing.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, Result};
-use nimbus_disk::{layout, unwritable};
+use nimbus_disk::{append_beneath, layout, unwritable};
 use nimbus_engine_backend::{
     EnvironmentVariables, ImportOptions, Keyring, Owner, SecretsError, StackSecrets,
 };
 use nimbus_engine_operations::{StackAccess, StackGrant, StackLocation};
-use nimbus_orchestrator::{RenderedDeployment, configs};
+use nimbus_orchestrator::{DiagnosticLevel, RenderedDeployment, configs};
 use nimbus_workspace::{Workspace, files};
 use zeroize::Zeroizing;
 
 use super::plan::{AdoptedSecret, AdoptedState, AdoptionPlan};
 use super::record::AdoptionRecord;
+use crate::logs::format_line;
 use crate::secret_file::{SecretFile, SecretScope};
 
 /// What an adoption made.
@@ -63,7 +66,13 @@ impl AdoptionPlan {
             manifest: self.manifest.clone(),
             configs: configs(&self.manifest),
         };
-        let log = format!("{} adopted\n", self.manifest.metadata.labels["createdAt"]);
+        let names: Vec<&str> = self
+            .manifest
+            .stacks
+            .keys()
+            .map(|name| name.as_str())
+            .collect();
+        let log = log_line(&format!("Adopted {}", names.join(", ")));
         let directory = workspace.create(&rendered, &log)?;
         record.directory = Some(directory.clone());
         let mut file = SecretFile::load(&directory)?;
@@ -77,6 +86,8 @@ impl AdoptionPlan {
         for state in &self.states {
             let version = import(&directory, state, keyring).await?;
             record.states.insert(state.stack.to_string(), version);
+            let copied = format!("Copied the state of {} from {}", state.stack, state.from);
+            append_log(&directory, &log_line(&copied))?;
         }
         record.save(&directory)?;
         let mut with_state: Vec<_> = self.states.iter().map(|state| state.environment).collect();
@@ -124,6 +135,19 @@ fn open_secrets<'a>(
         Ok((secret, text))
     };
     secrets.iter().map(open).collect()
+}
+
+/// A line of `logs/init.log`, in the form that every log has, with the time at which it was done.
+fn log_line(message: &str) -> String {
+    format_line(Timestamp::now(), DiagnosticLevel::Info, "adopt", message)
+}
+
+fn append_log(directory: &Path, line: &str) -> Result<()> {
+    let folder = directory.join("logs");
+    let name = Path::new("init.log");
+    append_beneath(&folder, name)
+        .and_then(|mut file| file.write_all(line.as_bytes()))
+        .map_err(|error| unwritable(&folder.join(name), error))
 }
 
 /// Copies a state. Its secrets stay as they are encrypted: the state names their provider.

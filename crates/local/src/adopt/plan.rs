@@ -31,6 +31,8 @@ pub struct AdoptionPlan {
     pub states: Vec<AdoptedState>,
     /// Stacks that nobody asked for: `project/stack`.
     pub left_out: Vec<String>,
+    /// Components in languages that the embedded engine does not run, with their runtimes.
+    pub foreign: Vec<(ComponentName, String)>,
     pub(crate) secrets: Vec<AdoptedSecret>,
     pub(crate) templates: BTreeMap<ComponentName, String>,
 }
@@ -117,6 +119,15 @@ fn refuse_taken(
     request: &AdoptionRequest,
     workspace: &Workspace,
 ) -> Result<()> {
+    if workspace.is_taken(&request.id) {
+        let id = &request.id;
+        let message = format!("the workspace has a deployment {id} already");
+        return Err(
+            nimbus_core::Error::new(ErrorCode::DEPLOYMENT_EXISTS, message).with_help(format!(
+                "give another one with --id; an adoption that nothing was run of is taken back with `nimbus adopt --undo {id}`"
+            )),
+        );
+    }
     let registered = workspace.library()?.stacks;
     for (name, component) in &mapped.components {
         if registered.contains_key(name) || workspace.stack_source(name).exists() {
@@ -207,7 +218,17 @@ impl AdoptionDraft<'_> {
                     .with_help("leave one of these edges out: --not-needs COMPONENT=COMPONENT")
             })?;
         }
+        let runtime = |at: usize| {
+            let runtime = self.surveyed.get(at)?.project.runtime.as_ref()?;
+            let foreign = !matches!(runtime.name.as_str(), "nodejs" | "python");
+            foreign.then(|| runtime.name.clone())
+        };
+        let components = self.mapped.components.iter();
+        let foreign = components
+            .filter_map(|(name, component)| Some((name.clone(), runtime(component.project)?)))
+            .collect();
         Ok(AdoptionPlan {
+            foreign,
             manifest,
             sources,
             edges,

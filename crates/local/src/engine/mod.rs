@@ -253,7 +253,7 @@ impl LocalEngine {
             Some(limit) => too_late(&job.unit.component, limit, &error),
             None => UnitFailure {
                 trigger: watch.trigger(&error),
-                ..UnitFailure::from(in_words_of_a_run(error))
+                ..UnitFailure::from(in_words_of_a_run(error, watch.said(), job))
             },
         };
         let mut report = ended.map_err(failed)?;
@@ -261,6 +261,7 @@ impl LocalEngine {
             Ok(()) => Ok(OperationEffects {
                 report,
                 steps: watch.steps(),
+                resources: self.recorded_resources(&request).await,
             }),
             Err(error) => Err(UnitFailure {
                 changes: counted(report.changes),
@@ -392,15 +393,21 @@ pub(crate) fn pack_digest(
 struct OperationEffects {
     report: OperationReport,
     steps: BTreeMap<String, String>,
+    /// How many there are now, as it is recorded: what a program only reads is among them, and is no step each time.
+    resources: Option<u64>,
 }
 
 impl From<OperationEffects> for UnitReport {
     fn from(operation: OperationEffects) -> Self {
-        let OperationEffects { report, steps } = operation;
+        let OperationEffects {
+            report,
+            steps,
+            resources,
+        } = operation;
         Self {
             steps,
             outputs: lookup_values(&report.outputs),
-            resources: left(&report.changes),
+            resources: resources.unwrap_or_else(|| left(&report.changes)),
             changes: counted(report.changes),
             seconds: report.duration.as_secs_f64().ceil() as u64,
             stale: Vec::new(),
@@ -410,8 +417,12 @@ impl From<OperationEffects> for UnitReport {
 
 /// The engine's advice is for a program that is run by itself. Whoever runs a deployment goes on
 /// with the run, which looks up what the engine would not touch.
-fn in_words_of_a_run(error: Error) -> Error {
+fn in_words_of_a_run(error: Error, said: Option<String>, job: &UnitJob) -> Error {
     match error.code() {
+        ErrorCode::PROGRAM_ENDED_IN_ERROR => match said {
+            Some(said) => program_failed(&error, &said, &job.unit.component),
+            None => error,
+        },
         ErrorCode::OUTCOMES_UNKNOWN => error.with_help("`nimbus resume` looks them up"),
         ErrorCode::STEPS_FAILED if error.help().is_some() => {
             error.with_help("what goes on with the run or undoes it looks up what really happened")
@@ -422,6 +433,31 @@ fn in_words_of_a_run(error: Error) -> Error {
         ),
         _ => error,
     }
+}
+
+/// Why a program failed is what it said; that it ended is not. The advice of Pulumi's SDKs about a value that is missing is for a
+/// stack's own file, which a deployment does not read.
+fn program_failed(error: &Error, said: &str, component: &ComponentName) -> Error {
+    let message = format!("the program failed: {}", cause_line(said));
+    let told = Error::new(error.code(), message);
+    match said.contains("Missing required configuration variable") {
+        true => told.with_help(format!(
+            "give it a value in the manifest, under spec.stacks.{component}.config, or keep it with `nimbus secret set` and \
+             name it there as {{secret: NAME}}"
+        )),
+        false => told,
+    }
+}
+
+/// The line of a program's complaint that says what is wrong: the last of a Python traceback, else the first that announces
+/// nothing.
+fn cause_line(said: &str) -> &str {
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let found = match said.contains("Traceback (most recent call last)") {
+        true => lines.next_back(),
+        false => lines.find(|line| !line.ends_with(':')),
+    };
+    found.unwrap_or(said)
 }
 
 fn neighbours(job: &UnitJob) -> NeighbourOutputs {

@@ -137,7 +137,9 @@ impl fmt::Display for PlanText<'_> {
         if known {
             writeln!(f, "Total Estimated Time: {minutes} minutes{place}")?;
         }
-        if units().any(|unit| unit.resources.is_some()) {
+        // Of what runs all is known, or the sum would be none.
+        let counted = active.iter().all(|unit| unit.resources.is_some());
+        if counted && units().any(|unit| unit.resources.is_some()) {
             let (a, b) = (count(&active), count(&skipped));
             writeln!(f, "Total Resource Count: ~{a} resources ({b} skipped)")?;
         }

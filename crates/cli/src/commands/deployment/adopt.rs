@@ -212,6 +212,8 @@ pub(crate) struct AdoptReport {
     unverified: Vec<String>,
     /// States that had secrets in clear when they were taken over.
     warnings: Vec<String>,
+    /// Components in languages that the embedded engine does not run: `COMPONENT (RUNTIME)`.
+    foreign: Vec<String>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -301,6 +303,11 @@ impl AdoptReport {
             verified: Vec::new(),
             unverified: Vec::new(),
             warnings: Vec::new(),
+            foreign: plan
+                .foreign
+                .iter()
+                .map(|(component, runtime)| format!("{component} ({runtime})"))
+                .collect(),
         }
     }
 }
@@ -384,6 +391,13 @@ impl Report for AdoptReport {
             page.line(format!(
                 "{mark} The state of {warning}; the next deploy encrypts it, its history keeps it: \
                  change the secret"
+            ));
+        }
+        for foreign in &self.foreign {
+            let mark = terminal.paint(TextStyle::Warning, "!");
+            page.line(format!(
+                "{mark} {foreign} is in a language that the embedded engine does not run: `--engine pulumi` does, with the \
+                 Pulumi command line"
             ));
         }
         if let Some(directory) = &self.directory {

@@ -24,12 +24,44 @@ pub(crate) async fn run(
     args: NewDeploymentArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
+    refuse_template(&args.place)?;
     let report = make(&context.directory.join(args.place))?;
     context.output.result(&report)?;
     context
         .output
         .note("Next: nimbus init --org ORG --project PROJECT --domain DOMAIN");
     Ok(CommandOutcome::Done)
+}
+
+/// Languages whose names end the names of Pulumi's templates.
+const LANGUAGES: [&str; 9] = [
+    "typescript",
+    "javascript",
+    "python",
+    "go",
+    "csharp",
+    "fsharp",
+    "visualbasic",
+    "java",
+    "yaml",
+];
+
+/// `pulumi new aws-typescript` makes a project of a template. Whoever types the same here wants no folder of that name with a
+/// workspace in it.
+fn refuse_template(place: &Path) -> Result<()> {
+    let Some(name) = place.to_str().filter(|_| !place.exists()) else {
+        return Ok(());
+    };
+    if !LANGUAGES.contains(&name.rsplit('-').next().unwrap_or(name)) {
+        return Ok(());
+    }
+    let message = format!(
+        "`nimbus new` makes a workspace in a folder, and no project of a template `{name}`"
+    );
+    Err(Error::new(ErrorCode::USAGE, message).with_help(format!(
+        "`nimbus new-stack NAME` makes a component with its program in a workspace, `nimbus adopt` takes projects in that there \
+         are; a folder of this name is ./{name}"
+    )))
 }
 
 /// A workspace in `directory`, or what an existing one lacks.

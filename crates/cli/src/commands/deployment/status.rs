@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use nimbus_control_wire::{Environment, Run, StackStanding};
 use nimbus_core::{EnvironmentName, Result, printable_line};
-use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, MemoryFiles, RunFiles, VersionFiles};
+use nimbus_local::{
+    DeploymentPlace, EnvironmentLockFiles, EnvironmentStates, MemoryFiles, RunFiles, VersionFiles,
+};
 use nimbus_orchestrator::{RunResult, progress_of};
 use nimbus_runs::RunRecord;
 use nimbus_runs::ports::{RunStore as _, UnitMemories as _, VersionStore as _};
@@ -14,6 +16,7 @@ use super::local::find_place;
 use super::run::{RunAddress, next_step};
 use super::run_view::tally_of;
 use crate::commands::admin::ServerArgs;
+use crate::commands::program::sandbox_settings;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -122,17 +125,35 @@ async fn environment_status(
     };
     let memories = MemoryFiles::new(&place.records);
     let mut stacks = Vec::new();
+    let mut states = None;
     for (name, entry) in &manifest.stacks {
         let memory = memories.load(name, environment).await?;
+        // A state that was taken over is somebody's resources before any run has touched them.
+        let taken_over = match memory.last_run {
+            Some(_) => 0,
+            None => {
+                if states.is_none() {
+                    states = Some(states_of(place, environment, context).await?);
+                }
+                let states = states.iter().flatten().next();
+                states.map_or(0, |states| states.resources_of(name.as_str()))
+            }
+        };
         // What is switched off and was never there is of no interest.
-        if !entry.enabled && memory.last_run.is_none() {
+        if !entry.enabled && memory.last_run.is_none() && taken_over == 0 {
             continue;
         }
         stacks.push(StackStatus {
             name: name.to_string(),
             enabled: entry.enabled,
-            state: memory.standing().to_owned(),
-            resources: memory.last_run.as_ref().map_or(0, |run| run.resources),
+            state: match taken_over {
+                0 => memory.standing().to_owned(),
+                _ => "adopted".to_owned(),
+            },
+            resources: memory
+                .last_run
+                .as_ref()
+                .map_or(taken_over, |run| run.resources),
             seconds: memory.last_run.as_ref().map_or(0, |run| run.seconds),
             version: version
                 .as_ref()
@@ -149,6 +170,17 @@ async fn environment_status(
         next,
         stacks,
     })
+}
+
+/// What is recorded in the deployment's own directory, if it can be read: a status tells what it finds.
+async fn states_of(
+    place: &DeploymentPlace,
+    environment: EnvironmentName,
+    context: &CommandContext,
+) -> Result<Option<EnvironmentStates>> {
+    let sandbox = sandbox_settings(context)?;
+    let states = EnvironmentStates::read(place, environment, None, sandbox.as_ref());
+    Ok(states.await.ok())
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -270,8 +302,8 @@ struct StackStatus {
     name: String,
     /// Whether the manifest has it switched on; one that is off is shown while there is something of it.
     enabled: bool,
-    /// `deployed`, `not_deployed`, `rolled_back` (it is what it was in an earlier version),
-    /// `incomplete` (its last run did not succeed) or `drifted`.
+    /// `deployed`, `not_deployed`, `adopted` (its state was taken over, and no run has touched it yet), `rolled_back` (it is
+    /// what it was in an earlier version), `incomplete` (its last run did not succeed) or `drifted`.
     state: String,
     resources: u64,
     /// What its last run took.
@@ -333,14 +365,19 @@ impl Report for StatusReport {
                     ..
                 } = stack;
                 let enabled = if *enabled { "" } else { "  (not enabled)" };
+                let things = if *resources == 1 {
+                    "resource"
+                } else {
+                    "resources"
+                };
                 let tone = match state.as_str() {
                     "deployed" | "rolled_back" => TextStyle::Good,
-                    "not_deployed" => TextStyle::Faint,
+                    "not_deployed" | "adopted" => TextStyle::Faint,
                     _ => TextStyle::Warning,
                 };
                 let state = terminal.paint(tone, &format!("{:<13}", state.replace('_', " ")));
                 text.push_str(&format!(
-                    "  {name:<20} {state} {resources:>4} resources{enabled}\n"
+                    "  {name:<20} {state} {resources:>4} {things}{enabled}\n"
                 ));
             }
         }

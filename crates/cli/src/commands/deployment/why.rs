@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, Result};
+use nimbus_orchestrator::UnitDecision;
 use nimbus_runs::RunContext;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::local::{RunArgs, find_place};
 use super::run::LocalRunner;
+use super::unknown_stack;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -32,40 +34,67 @@ pub(crate) async fn run(args: WhyArgs, context: &CommandContext) -> Result<Comma
     let component = args.stack.parse::<ComponentName>().ok();
     let known = component.filter(|name| deployment.manifest.stacks.contains_key(name));
     let Some(component) = known else {
-        let message = format!("deployment {} has no stack {}", run.id, args.stack);
-        return Err(Error::new(ErrorCode::STACK_UNKNOWN, message));
+        return Err(unknown_stack(&run.id, &args.stack, &deployment.manifest));
     };
-    let reason = deployment.why(&component).await?;
-    context.output.result(&WhyReport {
-        stack: args.stack,
-        runs: reason.is_some(),
-        reason: reason.map(|reason| reason.to_string()),
-    })?;
+    let enabled = deployment.manifest.stacks[&component].enabled;
+    let decision = match enabled {
+        true => Some(deployment.decision(&component).await?),
+        false => None,
+    };
+    context
+        .output
+        .result(&WhyReport::new(args.stack, decision))?;
     Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct WhyReport {
     stack: String,
-    /// Whether a deploy would run it now.
+    /// Whether a deploy would run it now, whatever becomes of the others.
     runs: bool,
+    /// Whether the manifest has it switched on.
+    enabled: bool,
+    /// Nothing of its own changed, but this stack, which it needs, may have other outputs after the deploy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depends_on: Option<String>,
     reason: Option<String>,
+}
+
+impl WhyReport {
+    /// `None` for a stack that is switched off.
+    fn new(stack: String, decision: Option<UnitDecision>) -> Self {
+        let enabled = decision.is_some();
+        let (depends_on, reason) = match decision {
+            Some(UnitDecision::Run(reason)) => (None, Some(reason.to_string())),
+            Some(UnitDecision::Depends { on }) => (Some(on.to_string()), None),
+            Some(UnitDecision::Skip) | None => (None, None),
+        };
+        Self {
+            stack,
+            runs: reason.is_some(),
+            enabled,
+            depends_on,
+            reason,
+        }
+    }
 }
 
 impl Report for WhyReport {
     const SCHEMA: &'static str = "nimbus/why/1";
 
     fn text(&self, _: Terminal) -> String {
-        match &self.reason {
-            Some(reason) => {
-                let mut page = ReportPage::default();
-                page.line(format!("{} would run: {reason}", self.stack));
-                page.into_text()
+        let mut page = ReportPage::default();
+        let stack = &self.stack;
+        page.line(match (&self.reason, &self.depends_on) {
+            (Some(reason), _) => format!("{stack} would run: {reason}"),
+            (None, Some(need)) => format!("{stack} would run if outputs of {need} change"),
+            (None, None) if !self.enabled => {
+                format!("{stack} would not run: the manifest has it switched off")
             }
-            None => format!(
-                "{} would be skipped: nothing that concerns it has changed\n",
-                self.stack
-            ),
-        }
+            (None, None) => {
+                format!("{stack} would be skipped: nothing that concerns it has changed")
+            }
+        });
+        page.into_text()
     }
 }

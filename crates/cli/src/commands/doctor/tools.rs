@@ -167,7 +167,12 @@ async fn check(tool: &RequiredTool) -> DoctorCheck {
             "{detail}, older than {major}.{minor}; for {}",
             tool.needed_for
         );
-        return found(detail).state(CheckState::Failed, fix(tool));
+        // A package manager that has the old one has no newer one under the same name.
+        let fix = format!(
+            "install {major}.{minor} or newer, see {}",
+            tool.packages.page
+        );
+        return found(detail).state(CheckState::Failed, fix);
     }
     found(detail)
 }
@@ -305,6 +310,11 @@ mod tests {
         let check = check(&old).await;
         assert_eq!(check.state, CheckState::Failed);
         assert!(check.detail.contains("older than 20.0"), "{}", check.detail);
+        let fix = check.fix.as_deref().unwrap_or_default();
+        assert!(
+            fix.starts_with("install 20.0 or newer, see https://"),
+            "{fix}"
+        );
         let new = RequiredTool {
             programs: &["echo"],
             version_argument: "v20.0.0",

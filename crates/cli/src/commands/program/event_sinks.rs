@@ -111,8 +111,8 @@ impl Complaints {
         Arc::new(BroadcastSink::new(vec![audience, Arc::new(self.clone())]))
     }
 
-    pub(super) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock())
+    pub(super) fn list(&self) -> Vec<String> {
+        self.0.lock().clone()
     }
 }
 

@@ -8,8 +8,8 @@ use nimbus_engine_operations::OperationOptions;
 use super::args::{EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::event_sinks::Complaints;
 use super::rehearse::RehearsalArgs;
-use super::run::{ProgramRequest, ended};
-use crate::commands::deployment::run::{PreviewEndingArgs, changes_found};
+use super::run::ProgramRequest;
+use crate::commands::deployment::run::{PreviewEndingArgs, PreviewFormat, changes_found};
 use crate::commands::stack_config::save_assignments;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -65,7 +65,8 @@ pub(crate) async fn run(
     };
     let report = asked.preview(args.ending.format, context).await?;
     let has_changes = report.has_changes();
-    let outcome = ended(context, report.result)?;
+    let shown = args.ending.format == PreviewFormat::Text;
+    let outcome = asked.ended(context, report.result, shown)?;
     if outcome == CommandOutcome::Done && args.ending.expect_no_changes && has_changes {
         return Err(changes_found());
     }

@@ -71,7 +71,7 @@ impl ProgramRequest<'_> {
             };
             let preview = self.look_ahead(context, &cancellation, &page).await?;
             if let Err(error) = preview.result {
-                return ended(context, Err(error));
+                return self.ended(context, Err(error), true);
             }
             // With nothing to change, only the record is brought up to date.
             agreed |= !preview.has_changes();
@@ -84,7 +84,32 @@ impl ProgramRequest<'_> {
         let page = page_of_job(&TextPage::default(), context);
         let report = self.operate(context, false, &cancellation, &page).await?;
         self.tell_page(&page, &report, false, context)?;
-        ended(context, report.result)
+        self.ended(context, report.result, true)
+    }
+
+    /// In JSON the last line is the summary, which says how it went; the exit code says it too. What the summary cannot know
+    /// is still an error of its own. `shown` says whether somebody has seen what the operation complained about: then it
+    /// is not said twice.
+    pub(super) fn ended(
+        &self,
+        context: &CommandContext,
+        result: std::result::Result<(), Error>,
+        shown: bool,
+    ) -> Result<CommandOutcome> {
+        let error = match result {
+            Ok(()) => return Ok(CommandOutcome::Done),
+            Err(error) => error,
+        };
+        if context.output.is_json() && is_summarised(&error) {
+            return Ok(CommandOutcome::Reported(error.kind()));
+        }
+        // An annotation stands alone.
+        let shown = shown && ActionsJob::current(context.output).is_none();
+        let told = self.complaints.list();
+        match shown && told.iter().any(|one| error.message().ends_with(one.trim())) {
+            true => Err(told_above(&error)),
+            false => Err(error),
+        }
     }
 
     /// A preview; if a plugin is missing that may be installed, it is, and the preview is made again.
@@ -100,7 +125,7 @@ impl ProgramRequest<'_> {
         if !failed || self.rehearsal.rehearse || self.rehearsal.is_official() {
             return report;
         }
-        let complaints = self.complaints.take();
+        let complaints = self.complaints.list();
         match install_missing(&complaints, &self.location.directory, context).await? {
             true => self.operate(context, true, cancellation, page).await,
             false => report,
@@ -308,18 +333,12 @@ fn title(operation: StackOperation, dry_run: bool) -> &'static str {
     }
 }
 
-/// In JSON the last line is the summary, which says how it went; the exit code says it too. What
-/// the summary cannot know is still an error of its own.
-pub(super) fn ended(
-    context: &CommandContext,
-    result: std::result::Result<(), Error>,
-) -> Result<CommandOutcome> {
-    match result {
-        Ok(()) => Ok(CommandOutcome::Done),
-        Err(error) if context.output.is_json() && is_summarised(&error) => {
-            Ok(CommandOutcome::Reported(error.kind()))
-        }
-        Err(error) => Err(error),
+/// The same error, for whoever has read the reason already.
+fn told_above(error: &Error) -> Error {
+    let short = Error::new(error.code(), "it failed for the reason above");
+    match error.help() {
+        Some(help) => short.with_help(help),
+        None => short,
     }
 }
 

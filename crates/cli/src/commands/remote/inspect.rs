@@ -14,7 +14,7 @@ use super::{deployment_id, manifest_of, named, no_option};
 use crate::commands::admin::AdminReport;
 use crate::commands::deployment::decommission::DecommissionArgs;
 use crate::commands::deployment::environments::{EnvironmentsReport, SwitchArgs};
-use crate::commands::deployment::export_state::{ExportStateArgs, ExportStateReport};
+use crate::commands::deployment::export_state::{ExportStateArgs, deliver};
 use crate::commands::deployment::gate::{GateArgs, GateReport};
 use crate::commands::deployment::list::DeploymentListReport;
 use crate::commands::deployment::logs::{LogFilter, LogsArgs};
@@ -334,16 +334,7 @@ pub(super) async fn export(
         export.exported_at,
         export.units,
     );
-    let Some(file) = &args.output else {
-        context.output.raw(&states.to_text())?;
-        return Ok(CommandOutcome::Done);
-    };
-    states.write(&context.directory.join(file))?;
-    context.output.result(&ExportStateReport {
-        file: file.display().to_string(),
-        stacks: states.stacks.len(),
-    })?;
-    Ok(CommandOutcome::Done)
+    deliver(&states, &args, context)
 }
 
 pub(super) async fn resources(

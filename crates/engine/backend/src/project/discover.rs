@@ -16,12 +16,14 @@ pub fn find_project_file(directory: &Path) -> Result<PathBuf> {
             .find(|path| path.is_file())
     });
     found.ok_or_else(|| {
+        // Without the dot of a folder that was called `.`.
+        let folder: PathBuf = directory.components().collect();
         let message = format!(
             "there is no Pulumi.yaml in {} or above it",
-            directory.display()
+            folder.display()
         );
         Error::new(ErrorCode::PROJECT_NOT_FOUND, message)
-            .with_help("give the program's folder with --dir")
+            .with_help("give the program's folder with --dir; values of a deployment are in its manifest and config/ files, its secrets are set with `nimbus secret set`")
     })
 }
 

@@ -14,6 +14,17 @@ const REGIONS: [(&str, &str, &str); 2] = [
     ("SECONDARY_REGION", "Secondary region", "us-west-2"),
 ];
 
+/// Those that are shipped, in the order in which users know them.
+const SHIPPED: [&str; 4] = ["default", "minimal", "microservices", "data-platform"];
+
+/// Templates that there are to choose from: the shipped ones as far as they are there, then the others by name.
+fn templates(library: &TemplateLibrary) -> Vec<&str> {
+    let there = |name: &&str| library.manifests.contains_key(*name);
+    let others = library.manifests.keys().map(String::as_str);
+    let others = others.filter(|name| !SHIPPED.contains(name));
+    SHIPPED.into_iter().filter(there).chain(others).collect()
+}
+
 /// Asks in the order that users know, and only for what the template has a use for: its own environments, and no account or
 /// region where it names none. What flags say is the default of a question. Returns the id, the answers, and the flags that were
 /// not asked about, which still count.
@@ -28,9 +39,12 @@ pub(super) fn interview(
     let organization = prompt::ask_required("Organization name", args.org.as_deref())?;
     let project = prompt::ask_required("Project name", args.project.as_deref())?;
     let domain = prompt::ask("Domain", args.domain.as_deref())?;
+    let templates = templates(library);
     let template = prompt::ask(
-        "Template (default/minimal/microservices/data-platform)",
-        args.template.as_deref().or(Some("default")),
+        &format!("Template ({})", templates.join("/")),
+        args.template
+            .as_deref()
+            .or_else(|| templates.first().copied()),
     )?;
     let used = library.variables_of(&template)?;
     let mut variables = BTreeMap::new();

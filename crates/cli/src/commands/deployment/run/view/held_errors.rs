@@ -58,10 +58,17 @@ impl HeldErrors {
     }
 }
 
-/// Without line breaks and indents: a unit's message is one line.
+/// Without line breaks and indents: a unit's message is one line. What SDKs advise about a value that is missing is for a stack's
+/// own file, and the unit's message says what to do in a deployment.
 fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with(ADVICE));
+    let words = lines.flat_map(str::split_whitespace);
+    words.collect::<Vec<_>>().join(" ")
 }
+
+const ADVICE: &str = "please set a value using the command `pulumi config set";
 
 fn is_said(event: &RunEvent, message: &str) -> bool {
     match event {
@@ -105,6 +112,14 @@ mod tests {
         assert_eq!(held.pass(&types), []);
         let end = failed("b", "update of b-first failed: no room");
         assert_eq!(held.pass(&end), [types, end.clone()]);
+        let advice =
+            "Missing x\n\tplease set a value using the command `pulumi config set x <value>`";
+        held.pass(&said("c", DiagnosticLevel::Error, advice));
+        let end = failed(
+            "c",
+            "the program failed: Missing x (put it into the manifest)",
+        );
+        assert_eq!(held.pass(&end), std::slice::from_ref(&end));
         assert_eq!(held.rest(), []);
     }
 
