@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nimbus_core::{TenantId, UserId};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
@@ -10,7 +11,7 @@ use uuid::Uuid;
 use crate::{EnvironmentKey, StoreError, TenantTx, Timestamp};
 
 /// A rule that holds for a tenant, and whose it is.
-#[derive(Clone, Debug, PartialEq, FromRow)]
+#[derive(Clone, Debug, PartialEq, FromRow, Serialize, Deserialize)]
 pub struct StoredRule {
     /// The tenant that it is set for, with everything below it.
     pub owner: Uuid,

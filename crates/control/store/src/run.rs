@@ -7,6 +7,7 @@
 mod events;
 
 use nimbus_core::UserId;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
@@ -17,7 +18,7 @@ pub use events::StoredEvent;
 pub(crate) use events::{PAGE_BYTES, ToldRun};
 
 /// A run as the database has it.
-#[derive(Clone, Debug, PartialEq, FromRow)]
+#[derive(Clone, Debug, PartialEq, FromRow, Serialize, Deserialize)]
 pub struct StoredRun {
     pub deployment: String,
     pub number: i32,
@@ -376,6 +377,39 @@ impl TenantTx {
         .fetch_optional(self.connection())
         .await?;
         ours.map(drop).ok_or(StoreError::Stale("the run"))
+    }
+
+    /// As [`run_require`](Self::run_require), for writes that do not touch the row: they may go on side by side, and
+    /// whoever takes the run waits for them.
+    pub async fn run_require_shared(&mut self, held: &HeldRun) -> Result<(), StoreError> {
+        let ours: Option<i32> = sqlx::query_scalar(
+            "SELECT 1 FROM runs
+             WHERE deployment = $1 AND number = $2 AND epoch = $3 AND status = 'running' FOR SHARE",
+        )
+        .bind(&held.deployment)
+        .bind(held.number)
+        .bind(held.epoch)
+        .fetch_optional(self.connection())
+        .await?;
+        ours.map(drop).ok_or(StoreError::Stale("the run"))
+    }
+
+    /// The run that a worker has, if it has it still.
+    pub async fn run_held_by(
+        &mut self,
+        id: Uuid,
+        worker: Uuid,
+        epoch: i64,
+    ) -> Result<StoredRun, StoreError> {
+        sqlx::query_as(select(
+            "WHERE id = $1 AND server = $2 AND epoch = $3 AND status = 'running'",
+        ))
+        .bind(id)
+        .bind(worker)
+        .bind(epoch)
+        .fetch_optional(self.connection())
+        .await?
+        .ok_or(StoreError::Stale("the run"))
     }
 
     /// Gives a run back: it is over, or waits for somebody. Whoever asked for it is told of a bad end.
