@@ -70,7 +70,7 @@ enum Bench {
     },
     /// What the API answers a second, under overload too, and what memory that takes.
     Api(api::ApiBenchOptions),
-    /// Allocations of resolvers: what the control plane does per second.
+    /// Allocations, queue, workflows and configuration items: what the control plane does per second.
     ControlPlane(control_plane::ControlPlaneBenchOptions),
     /// Tenants, audit, sign-in, memory: what the control plane costs.
     Tenancy(tenancy::TenancyBenchOptions),

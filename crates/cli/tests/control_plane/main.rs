@@ -24,5 +24,6 @@ mod secrets;
 mod settings;
 mod several;
 mod support;
+mod temporal;
 mod unit_states;
 mod workflows;

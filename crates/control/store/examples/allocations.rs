@@ -6,14 +6,11 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nimbus_control_postgres::{ADMINISTRATOR, Binaries, Cluster, ClusterOptions, DataDir, PORT};
-use nimbus_control_store::{
-    Credentials, DatabaseAddress, Host, LeaseAsk, ResolverPlace, Roles, Store, StoreConfig,
-    StoreError, Tls,
-};
+use nimbus_control_store::{LeaseAsk, ResolverPlace, Store, StoreError};
+use nimbus_control_testing::DurableCluster;
 use nimbus_core::{TenantId, UserId};
 use nimbus_resolvers::{
     AddressBlock, LeaseHolder, ResolverKind, ResolverQuestion, Settlement, UnitFacts,
@@ -35,39 +32,16 @@ async fn main() -> Outcome<()> {
         .ok_or("no folder of PostgreSQL's programs")?;
     let count = arguments.next().ok_or("no number of allocations")?;
     let count: usize = count.to_string_lossy().parse()?;
-    let folder = tempfile::Builder::new().prefix("nimbus-bench-").tempdir()?;
-    let data = DataDir::claim(folder.path())?;
-    let roles = Roles::for_database("nimbus");
-    let mut options = ClusterOptions::new(
-        data.path().join("postgres"),
-        [roles.owner, roles.app, roles.readonly],
-    );
-    options.binaries = Binaries::at(&PathBuf::from(binaries));
-    let cluster = Cluster::start(&options).await?;
-    let figures = measure(cluster.socket(), count).await;
+    let cluster = DurableCluster::start(Path::new(&binaries)).await?;
+    let figures = measure(&cluster, count).await;
     cluster.stop().await;
-    writeln!(
-        std::io::stdout(),
-        "{}",
-        serde_json::to_string_pretty(&figures?)?
-    )?;
+    let figures = serde_json::to_string_pretty(&figures?)?;
+    writeln!(std::io::stdout(), "{figures}")?;
     Ok(())
 }
 
-async fn measure(socket: &Path, count: usize) -> Outcome<Value> {
-    let address = DatabaseAddress {
-        host: Host::Socket(socket.to_owned()),
-        port: PORT,
-        database: "nimbus".to_owned(),
-        tls: Tls::Disable,
-    };
-    let administrator = Credentials {
-        user: ADMINISTRATOR.to_owned(),
-        password: None,
-    };
-    let mut config = StoreConfig::new(address, administrator);
-    config.pool_size = u32::try_from(WORKERS)?;
-    config.acquire_timeout = Duration::from_secs(60);
+async fn measure(cluster: &DurableCluster, count: usize) -> Outcome<Value> {
+    let config = cluster.database("nimbus", u32::try_from(WORKERS)?);
     let (store, _) = Store::open(config).await?;
     let root = store.operator_ensure("Operator").await?;
     set_up(&store, root).await?;

@@ -7,13 +7,17 @@
 mod administrator;
 mod cluster;
 mod database;
+mod durable;
 mod mail;
 mod tcp;
+mod temporal;
 mod valkey;
 
 pub use cluster::{SPARE_ROLE, shared_cluster};
 pub use database::TestDatabase;
+pub use durable::DurableCluster;
 pub use mail::{TestMail, TestMailServer};
 pub use nimbus_control_postgres::ADMINISTRATOR;
 pub use tcp::{TcpCluster, TestAuthority};
+pub use temporal::TestTemporal;
 pub use valkey::TestValkey;

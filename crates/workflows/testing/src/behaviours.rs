@@ -2,6 +2,7 @@
 //! tests of them.
 
 mod cancelling;
+mod crowds;
 mod restarts;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::script::{Act, SAID, Scripted, Work};
 pub use cancelling::{
     cancelling_a_wait_undoes, cancelling_parallel_steps_undoes_them, cancelling_reaches_children,
 };
+pub use crowds::{fifty_in_flight_go_on_with_the_next_worker, poison_does_not_starve_others};
 pub use restarts::{
     a_worker_that_is_killed_in_a_step_repeats_only_that,
     a_worker_that_is_killed_while_waiting_goes_on,
@@ -49,7 +51,9 @@ macro_rules! suite {
             schedules_start_pause_and_go,
             a_worker_that_is_killed_while_waiting_goes_on,
             a_worker_that_is_killed_in_a_step_repeats_only_that,
-            changed_code_is_noticed_and_the_right_code_goes_on);
+            changed_code_is_noticed_and_the_right_code_goes_on,
+            fifty_in_flight_go_on_with_the_next_worker,
+            poison_does_not_starve_others);
     };
     ($rig:path: $($behaviour:ident),*) => {
         $(

@@ -8,11 +8,13 @@ pub mod behaviours;
 mod crash;
 mod effects;
 mod memory;
+mod rate;
 mod rig;
 mod script;
 
 pub use crash::{CrashPoint, every_crash};
 pub use effects::Effects;
 pub use memory::{MemoryControl, MemoryStore, MemoryWorker};
+pub use rate::{rate, rate_definitions};
 pub use rig::{Code, MemoryRig, Rig, WorkerHandle, eventually};
 pub use script::{Act, Scripted, Work, definitions};
