@@ -7,12 +7,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { approvalTests } from "./approvals";
 import { Api, CANARY } from "./content";
 import { itemTests } from "./items";
+import { phoneTest, violationTest } from "./pages";
 import { RUN_MS } from "./scene";
 import type { Scene } from "./scene";
 import { sessionTests } from "./sessions";
 import { roleTests } from "./roles";
 import { stateTests } from "./states";
-import { ADMIN, PICTURES, SHOTS, Site, Watch, lacking, openBrowser, setTheme, signIn, tellSkip, violations } from "./support";
+import { ADMIN, SHOTS, Site, Watch, lacking, openBrowser, signIn, tellSkip, violations } from "./support";
 import { toldTests } from "./told";
 
 const missing = lacking();
@@ -403,23 +404,7 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.waitForURL((url) => !url.searchParams.has("start"));
   });
 
-  it("fits a phone: nothing but tables and graphs scrolls sideways, and the decision is there", async () => {
-    const phone = await browser.newContext({ viewport: { width: 320, height: 800 }, reducedMotion: "reduce" });
-    const small = await phone.newPage();
-    small.setDefaultTimeout(45_000);
-    await signIn(small, site);
-    for (const path of ["/", "/approvals", goodRun, badRun, changePlan, `/deployments/${DEPLOYMENT}/dev`]) {
-      await small.goto(site.front + path);
-      await small.getByRole("navigation", { name: "Pages" }).waitFor();
-      await small.locator(".skeleton").first().waitFor({ state: "detached" });
-      const widths = await small.evaluate(() => [document.documentElement.scrollWidth, document.getElementById("main")?.scrollWidth ?? 0]);
-      expect([path, ...widths]).toEqual([path, 320, 320]);
-      expect(await violations(small)).toEqual([]);
-    }
-    await small.goto(site.front + changePlan);
-    await small.getByRole("complementary", { name: "Decision" }).getByRole("button").last().scrollIntoViewIfNeeded();
-    await phone.close();
-  });
+  phoneTest(scene, () => [goodRun, badRun, changePlan]);
 
   it("keeps a view of a list under a name", async () => {
     await go("/runs");
@@ -472,65 +457,7 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.getByRole("group", { name: "Rows" }).getByRole("button", { name: "Default" }).click();
   });
 
-  it("has no violation of WCAG 2.2 AA on any page in either theme", async () => {
-    const environment = `/deployments/${DEPLOYMENT}/dev`;
-    const pages = [
-      ["home", "/"],
-      ["deployments", "/deployments"],
-      ["deployments-none", "/deployments?find=nothing-like-this"],
-      ["wizard", "/deployments/new"],
-      ["deployment", `/deployments/${DEPLOYMENT}`],
-      ["environment", environment],
-      ["resources", `${environment}?tab=resources&kind=rehearsal`],
-      ["outputs", `${environment}?tab=outputs&kind=rehearsal`],
-      ["unit", `${environment}/units/network?kind=rehearsal`],
-      ["unit-versions", `${environment}/units/storage?kind=rehearsal&tab=versions`],
-      ["unit-repair", `${environment}/units/network?kind=rehearsal&tab=repair`],
-      ["runs", "/runs"],
-      ["run", goodRun],
-      ["run-failed", badRun],
-      ["run-missing", "/runs/00000000-0000-0000-0000-000000000000"],
-      ["plan", plan],
-      ["plan-change", changePlan],
-      ["approvals", "/approvals?status=all"],
-      ["approvals-none", "/approvals?status=expired"],
-      ["units", "/units"],
-      ["units-none", "/infrastructure/stacks?find=nothing-like-this"],
-      ["cmdb", "/cmdb"],
-      ["cmdb-none", "/cmdb?find=nothing-like-this"],
-      ["cmdb-compartments", "/cmdb?tab=compartments"],
-      ["cmdb-imports", "/cmdb?tab=imports"],
-      ["item-missing", "/cmdb/resources/00000000-0000-0000-0000-000000000000"],
-      ["tenant-missing", "/deployments?t=nowhere"],
-      ["templates", "/templates"],
-      ["components", "/components"],
-      ["tenants", "/tenants"],
-      ["users", "/users"],
-      ["groups", "/groups"],
-      ["roles", "/roles"],
-      ["keys", "/keys"],
-      ["cloud-accounts", "/cloud-accounts"],
-      ["audit", "/audit"],
-      ["profile", "/settings/profile"],
-      ["notifications", "/settings/notifications"],
-      ["webhooks", "/settings/notifications?tab=webhooks"],
-      ["deliveries", "/settings/notifications?tab=deliveries"],
-      ["system", "/settings/system"],
-    ] as const;
-    const found: string[] = [];
-    for (const [name, path] of pages) {
-      await page.goto(site.front + path);
-      await page.getByRole("main").waitFor();
-      await settled();
-      for (const theme of ["light", "dark"] as const) {
-        await setTheme(page, theme);
-        found.push(...(await violations(page)).map((text) => `${path} ${theme}: ${text}`));
-        if (PICTURES) await shot(`${name}-${theme}`);
-      }
-    }
-    await setTheme(page, "light");
-    expect(found).toEqual([]);
-  });
+  violationTest(scene, () => ({ run: goodRun, "run-failed": badRun, plan, "plan-change": changePlan }));
 
   sessionTests(scene);
 

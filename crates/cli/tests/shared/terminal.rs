@@ -1,4 +1,9 @@
 //! A command on a terminal of its own, for the tests that look over somebody's shoulder.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail like tests"
+)]
 
 use std::io::{Read as _, Write as _};
 use std::process::Command;
