@@ -1,13 +1,6 @@
 /** Addresses. View state lives in the query, and so does the tenant (`t`), so that every view can be linked. */
 import type { QueryClient } from "@tanstack/react-query";
-import {
-  createRootRouteWithContext,
-  createRoute,
-  createRouter,
-  lazyRouteComponent,
-  redirect,
-  retainSearchParams,
-} from "@tanstack/react-router";
+import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect, retainSearchParams, stringifySearchWith } from "@tanstack/react-router";
 
 import { ApiError, mayBeSignedIn } from "./api/client";
 import { meQuery } from "./api/queries/session";
@@ -106,6 +99,8 @@ export function createConsoleRouter(client: QueryClient) {
   return createRouter({
     routeTree: root.addChildren([login, setup, inside.addChildren(routes)]),
     context: { client },
+    // Every value is a text: a number among them is not put into quotes, so that addresses read as people write them.
+    stringifySearch: stringifySearchWith(JSON.stringify),
     defaultPreload: "intent",
     defaultPendingMs: 300,
     defaultErrorComponent: ({ error, reset }) => (
