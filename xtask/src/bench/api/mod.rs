@@ -233,7 +233,8 @@ fn sign_ins(site: &LoadedSite, count: u8) -> Result<Value> {
         let all: Vec<_> = (1..=count)
             .map(|last| {
                 scope.spawn(move || -> Result<u16> {
-                    let mut connection = LoadConnection::open_from(site.address, Ipv4Addr::new(127, 9, 0, last))?;
+                    let mut connection =
+                        LoadConnection::open_from(site.address, Ipv4Addr::new(127, 9, 0, last))?;
                     let body = json!({"email": EMAIL, "password": PASSWORD});
                     let answer = connection.ask("POST", "/api/v1/auth/login", None, Some(&body))?;
                     Ok(answer.status)

@@ -112,7 +112,10 @@ async fn a_secret_is_told_over_no_socket() {
         assert!(put.status.is_success(), "{}", put.text);
         let email = format!("jane{round}@acme.example");
         let made = json!({"email": email, "password": canary(30 + round)});
-        let made = nimbus.post(&format!("{base}/users"), owner, made).await.ok();
+        let made = nimbus
+            .post(&format!("{base}/users"), owner, made)
+            .await
+            .ok();
         let path = format!("{base}/users/{}", text(&made["id"]));
         let change = json!({"password": canary(40 + round)});
         let changed = nimbus.call("PATCH", &path, Some(owner), Some(change)).await;
@@ -128,12 +131,14 @@ async fn a_secret_is_told_over_no_socket() {
         .post(&format!("{base}/users"), owner, account)
         .await
         .ok();
-    let key =
-        json!({"service_account_id": account["id"], "name": "ci", "scopes": ["users:read"]});
+    let key = json!({"service_account_id": account["id"], "name": "ci", "scopes": ["users:read"]});
     let key = nimbus.post(&format!("{base}/keys"), owner, key).await.ok();
     secrets.push(text(&key["secret"])[50..].to_owned());
     let last = json!({"name": "the last thing that is told"});
-    nimbus.post(&format!("{base}/groups"), owner, last).await.ok();
+    nimbus
+        .post(&format!("{base}/groups"), owner, last)
+        .await
+        .ok();
     let mut heard = String::new();
     loop {
         let (kind, said) = client.packet().await;
