@@ -97,7 +97,7 @@ async fn who_may_look_into_dev_alone_finds_nothing_of_prod() {
         .map(|run| text(&run["id"]))
         .collect();
     assert_eq!(ids, [dev.id.to_string()]);
-    let query = json!({"query": "{ runs(first: 10) { edges { node { environment } } } resources(first: 10) { edges { node { name environment } } } }"});
+    let query = json!({"query": "{ runs(pagination: {first: 10}) { nodes { environment } } resources(pagination: {first: 10}) { nodes { name environment } } }"});
     let asked = nimbus.post("/graphql", &limited, query).await;
     assert_eq!(asked.status, StatusCode::OK, "{}", asked.text);
     assert!(
