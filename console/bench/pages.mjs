@@ -39,6 +39,14 @@ const DATABASE = [
   ]),
   resource("update", "aws:rds/subnetGroup:SubnetGroup", "orders-subnets", [{ path: "tags.team", old: '"shop"', new: '"orders"' }]),
 ];
+const property = (path, value) => ({ path, new: JSON.stringify(value), replaces: false, secret: false, unknown: false });
+const RECORDED = {
+  unit: "database", from: "nothing", to: "version 7", same: 0,
+  resources: DATABASE.map(({ urn, type, name, properties }) => ({
+    urn, type, name, op: "create",
+    properties: [...properties.map((one) => ({ ...property(one.path, 0), new: one.old })), property("allocatedStorage", 200), property("backupRetentionPeriod", 14), property("multiAz", true), property("storageEncrypted", true)],
+  })),
+};
 const REVIEW = {
   seq: 1,
   risks: [
@@ -101,6 +109,7 @@ export function answer(path, search) {
   const found = {
     "/api/v1/runs/plan-8": PLAN, "/api/v1/runs/plan-8/detail": planDetail(), "/api/v1/runs/plan-8/review": REVIEW,
     "/api/v1/runs/plan-8/units/database": { seq: 1, unit: {}, resources: DATABASE },
+    "/api/v1/deployments/D1STORE/units/database/difference": RECORDED,
     "/api/v1/runs/failed-8": FAILED, "/api/v1/runs/failed-8/detail": failedDetail(), "/api/v1/runs/failed-8/log": { lines: [], more: false },
     "/api/v1/cmdb/compartments": { items: [{ id: "c1", name: "storefront", parent: null, created_at: AT }, { id: "c2", name: "prod", parent: "c1", created_at: AT }] },
     "/api/v1/cmdb/items/i1": ITEMS[0], "/api/v1/cmdb/items/i1/graph": GRAPH, "/api/v1/deployments/D1STORE/status": { items: [standing] },

@@ -10,6 +10,8 @@ import { answer } from "./pages.mjs";
 const TYPES = { ".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml", ".woff2": "font/woff2", ".json": "application/json" };
 const RUN = /^\/api\/v1\/runs\/run-(\d+)-(\d+)(\/.*)?$/;
 
+const HEART_MS = 5_000;
+
 export class BenchServer {
   /** Bytes of JavaScript, style sheets and fonts that were sent, as they went over the wire. */
   sent = [];
@@ -83,7 +85,11 @@ export class BenchServer {
     if (path === "/api/v1/setup/status") return json({ completed: true });
     if (path === "/health") return json({ status: "healthy", version: "bench", checks: { database: "up" } });
     if (path === "/api/v1/runs") return json({ items: content.runs(200) });
-    if (path === "/api/v1/deployments") return json({ items: content.deployments(10_000) });
+    if (path === "/api/v1/deployments") {
+      const [from, limit] = [Number(search.get("after") ?? 0), Number(search.get("limit") ?? 100)];
+      const items = content.deployments(10_000);
+      return json({ items: items.slice(from, from + limit), ...(from + limit < items.length ? { next: String(from + limit) } : {}) });
+    }
     return json({ items: [] });
   }
 
@@ -99,6 +105,9 @@ export class BenchServer {
     if (!found) return;
     const feed = { socket, units: Number(found[1]), events: content.events(Number(found[1])), seq: 1, done: 0 };
     this.feed = feed;
+    // As the server does: a page takes a socket that says nothing for a dead one.
+    const heart = setInterval(() => this.#frame(feed, { type: "heartbeat", seq: feed.seq, server_time: this.now() }), HEART_MS);
+    socket.on("close", () => clearInterval(heart));
     this.#frame(feed, { type: "resumed", seq: 1, run: content.run(`run-${feed.units}-0`, 1), server_time: this.now() });
   }
 
@@ -123,6 +132,7 @@ export class BenchServer {
       for (; owed >= 1; owed -= 1) {
         const item = feed.events.next().value;
         if (item.event.status === "done") feed.done += 1;
+        feed.seq = item.seq;
         items.push(item);
       }
       if (items.length === 0) continue;

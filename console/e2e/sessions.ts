@@ -180,9 +180,13 @@ export function sessionTests(scene: Scene): void {
     await page.getByRole("status", { name: "Data: Live" }).waitFor();
     await context.setOffline(true);
     await page.getByRole("status", { name: /^Data: Paused/ }).waitFor();
+    // What was read stays, and every page says that nothing can be done with it now.
+    await page.getByRole("alert").getByText("The server does not answer").waitFor();
+    await page.getByRole("table", { name: "Runs" }).waitFor();
     expect(await violations(page)).toEqual([]);
     await context.setOffline(false);
     await page.getByRole("status", { name: "Data: Live" }).waitFor();
+    await page.getByRole("alert").waitFor({ state: "detached" });
   });
 
   it("ends a session that was revoked elsewhere, and goes on after signing in again", async () => {

@@ -118,7 +118,7 @@ export class Site {
 
 export async function openBrowser(): Promise<Browser> {
   const executablePath = BROWSERS.find((path) => path && existsSync(path)) ?? "";
-  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--font-render-hinting=none"] });
 }
 
 /** What went wrong in a page without anybody looking: policy violations, errors, requests to elsewhere. */

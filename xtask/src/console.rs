@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 use crate::env;
+use crate::linted;
 use crate::process;
 use crate::repo::Repo;
 use crate::setup::{self, InstalledTools, SetupScope, version};
@@ -107,10 +108,10 @@ pub(crate) fn browser(
 ) -> Result<usize> {
     fs::create_dir_all(repo.join("target"))?;
     fs::write(skips, "")?;
-    // As a part of a test, because development dependencies switch features on: `cargo build` would compile
-    // almost everything a second time beside what the tests have built.
+    // As a part of a test and with the lints of tests, because development dependencies switch features on:
+    // anything else would compile almost everything a second time beside what the tests have built.
     process::run_foreground(
-        process::cargo()
+        linted::cargo()?
             .args(["test", "--workspace", "--no-run", "--test", "command_line"])
             .current_dir(repo.root()),
     )

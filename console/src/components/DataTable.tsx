@@ -86,7 +86,7 @@ export function DataTable<Row>({ label, columns, rows, keyOf, onOpen, rowHeight 
       aria-label={label}
       aria-rowcount={rows.length + 1}
       tabIndex={0}
-      style={long ? { maxHeight: "70vh" } : undefined}
+      style={long ? { maxHeight: "max(320px, calc(100vh - 214px))" } : undefined}
     >
       <div role="rowgroup">
         <div role="row" aria-rowindex={1} className="thead" style={grid}>

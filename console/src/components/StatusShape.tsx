@@ -40,7 +40,8 @@ interface Props {
 export function StatusShape({ shape, label }: Props) {
   const named = label ? { role: "img", "aria-label": label } : { "aria-hidden": true };
   return (
-    <svg className={`s c-${TONES[shape]}`} viewBox="0 0 16 16" {...named}>
+    // The whole of it turns: what is inside a drawing can only be turned by drawing it anew.
+    <svg className={`s c-${TONES[shape]}${shape === "running" ? " spin" : ""}`} viewBox="0 0 16 16" {...named}>
       <Drawing shape={shape} />
     </svg>
   );
@@ -61,7 +62,7 @@ function Drawing({ shape }: { shape: Shape }) {
       return (
         <>
           <circle cx="8" cy="8" r="6" fill="none" stroke="var(--run-line)" strokeWidth="2.4" />
-          <path className="spin" d="M8 2a6 6 0 0 1 6 6" {...line} stroke="currentColor" strokeWidth="2.4" />
+          <path d="M8 2a6 6 0 0 1 6 6" {...line} stroke="currentColor" strokeWidth="2.4" />
         </>
       );
     case "warning":

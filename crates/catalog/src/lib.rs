@@ -6,7 +6,8 @@
 //! expressions are CEL inside limits of our own. Nothing here names a database, a file or a process.
 //!
 //! Reading order: `contract`, `claims` (contract against code), `compatibility`, `difference`, `wiring`,
-//! `definition` (a component as a stack template and back), then `rule`, `expression` and `tokens`.
+//! `definition` (a component as a stack template and back), then `rule`, `expression` and `tokens`; `upgrade` and
+//! `rollout` say how instances go from version to version.
 
 mod claims;
 mod compatibility;
@@ -15,8 +16,10 @@ mod definition;
 mod difference;
 mod expansion;
 mod expression;
+mod rollout;
 mod rule;
 mod tokens;
+mod upgrade;
 mod wiring;
 
 pub use claims::{ClaimProblem, ProgramSurface, SourceProblem, SurfaceReader, compare_claims};
@@ -27,8 +30,16 @@ pub use contract::{
 pub use definition::{ComponentDefinition, ProgramLanguage, from_template, to_template};
 pub use difference::{FileChange, FileDifference, compare_files};
 pub use expression::{Expression, ExpressionProblem, ExpressionVerdict};
+pub use rollout::{
+    InstanceProgress, PauseReason, RolloutAdvance, RolloutPlace, RolloutPolicy, RolloutRefusal,
+    RolloutSignal, RolloutState, WaveProblem, WaveRule, advance_rollout, plan_waves,
+    signal_rollout,
+};
 pub use rule::{
     CelRule, ParameterLimit, ParameterRules, ParameterViolation, RuleProblem, check_rules,
     rule_facts, violations,
+};
+pub use upgrade::{
+    PathRefusal, UpgradePath, UpgradeWorkflow, VersionOnPath, validate_upgrade_path,
 };
 pub use wiring::{WiringProblem, check_wiring};

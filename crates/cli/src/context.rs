@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use nimbus_config::{AddressList, FlagValue, LoadedSettings, SandboxMode, SettingOrigin, Sources};
 use nimbus_core::{Error, ErrorCode, Result, TraceId};
-use nimbus_engine_backend::trust_only_services;
+use nimbus_engine_backend::KeyServices;
 
 use crate::args::GlobalArgs;
 use crate::commands::NimbusCommand;
@@ -118,12 +118,18 @@ impl CommandContext {
         for secret in loaded.settings.secrets() {
             nimbus_telemetry::register_secret(secret);
         }
-        let engine = &loaded.settings.engine;
-        if engine.sandbox.value == SandboxMode::Strict {
-            let named = engine.sandbox_secrets.value.iter();
-            trust_only_services(named.flat_map(AddressList::addresses).cloned());
-        }
         Ok(self.loaded.get_or_init(|| loaded))
+    }
+
+    /// Which services this command may ask for keys.
+    pub(crate) fn key_services(&self) -> Result<KeyServices> {
+        let engine = &self.settings()?.settings.engine;
+        if engine.sandbox.value != SandboxMode::Strict {
+            return Ok(KeyServices::Any);
+        }
+        let named = engine.sandbox_secrets.value.iter();
+        let named = named.flat_map(AddressList::addresses).cloned();
+        Ok(KeyServices::Only(named.collect()))
     }
 }
 

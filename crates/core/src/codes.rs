@@ -8,7 +8,8 @@
 //! 0700–0799 orchestration; 0800–0849 database, tenancy and server;
 //! 0850–0899 identity, authorisation, audit and secrets; 0900–0919 durable workflows;
 //! 0940–0949 calls to other servers; 0950–0959 live events; 0960–0969 deliveries; 0970–0989 catalog, rules, landing zones;
-//! 0990–1009 resolvers; 1020–1039 approvals; 1100–1119 configuration items.
+//! 0990–1009 resolvers; 1020–1029 approvals; 1030–1039 upgrades and roll-outs; 1040–1049 schedules of tenants;
+//! 1100–1103 configuration items; 1104–1119 cloud accounts and the strict sandbox.
 
 use std::fmt;
 
@@ -379,11 +380,28 @@ codes! {
     APPROVAL_DENIED = 1026, Refused, final, "The run was denied";
     APPROVAL_EXPIRED = 1027, Refused, final, "Nobody decided on the run in time";
 
+    // Upgrades and roll-outs of components.
+    UPGRADE_PATH = 1030, Refused, final, "The instance cannot go to that version";
+    UPGRADE_UNFIT = 1031, Refused, final, "The instance does not fit the new version";
+    INSTANCE_GONE = 1032, Refused, final, "The instance is destroyed";
+    INSTANCE_UPGRADING = 1033, Conflict, final, "The instance is being upgraded";
+    ROLLOUT_OPEN = 1034, Conflict, final, "Another roll-out of the component has not ended";
+    ROLLOUT_STATE = 1035, Conflict, final, "The roll-out cannot do that now";
+    ROLLOUT_EMPTY = 1036, Refused, final, "There is nothing to upgrade";
+    FLEET_TOO_LARGE = 1037, Refused, final, "Too many instances for one answer";
+
+    // Schedules of tenants.
+    SCHEDULE_LIMIT = 1040, Refused, final, "The tenant has as many schedules as it may";
+    SCHEDULE_TOO_OFTEN = 1041, Refused, final, "The schedule starts too often";
+
     // Configuration items.
     ITEMS_INVALID = 1100, Invalid, final, "A file of configuration items cannot be imported";
     CLASS_INVALID = 1101, Invalid, final, "A class of configuration items cannot be used as it is written";
     RELATIONSHIP_REFUSED = 1102, Refused, final, "The class of the item begins no such relationship";
     RELATIONSHIP_KEPT = 1103, Conflict, final, "A run or an import says that the relationship is there";
+
+    // Cloud accounts.
+    CREDENTIALS_ENDED = 1104, Refused, final, "The credentials of the cloud account end before the run does";
 }
 
 impl ErrorCode {

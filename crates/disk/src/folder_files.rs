@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::append::append_beneath;
 use crate::draft::{self, Draft, FileMode};
-use crate::held::{FileOpening, HeldRoot};
+use crate::held::{FileOpening, HeldName, HeldRoot};
 
 /// What is read whole is records and settings. Of a stranger's, more than this is an attack on our memory.
 const LARGEST: u64 = 256 << 20;
@@ -146,6 +146,122 @@ impl FolderFiles {
         draft.commit()
     }
 
+    /// Makes a file for more at its end, which is its owner's alone.
+    ///
+    /// # Errors
+    ///
+    /// There is one, it cannot be made, or leads out of a stranger's folder.
+    pub fn append_new(&self, path: &Path) -> io::Result<File> {
+        match &self.held {
+            Some(held) => held.file(path, FileOpening::New),
+            None => {
+                let mut options = OpenOptions::new();
+                #[cfg(unix)]
+                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+                options.append(true).create_new(true).open(path)
+            }
+        }
+    }
+
+    /// Opens a file that is there to change it.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it leads out of a stranger's folder.
+    pub fn open_to_change(&self, path: &Path) -> io::Result<File> {
+        match &self.held {
+            Some(held) => held.file(path, FileOpening::Change),
+            None => OpenOptions::new().read(true).write(true).open(path),
+        }
+    }
+
+    /// What is there. A link in a stranger's folder is a link.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing, or its folder leads out of a stranger's.
+    pub fn metadata(&self, path: &Path) -> io::Result<fs::Metadata> {
+        match &self.held {
+            Some(held) => held.file(path, FileOpening::Look)?.metadata(),
+            None => fs::metadata(path),
+        }
+    }
+
+    /// What is there, with a link as a link.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing, or its folder leads out of a stranger's.
+    pub fn link_metadata(&self, path: &Path) -> io::Result<fs::Metadata> {
+        match &self.held {
+            Some(_) => self.metadata(path),
+            None => fs::symlink_metadata(path),
+        }
+    }
+
+    /// Where a link leads, as it is written.
+    ///
+    /// # Errors
+    ///
+    /// It is none, or its folder leads out of a stranger's.
+    pub fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        match &self.held {
+            Some(held) => fs::read_link(&held.name(path)?.path),
+            None => fs::read_link(path),
+        }
+    }
+
+    /// A draft of a file, kept in another folder until it is put in place.
+    ///
+    /// # Errors
+    ///
+    /// One of the folders cannot be made, or leads out of a stranger's.
+    pub fn draft(&self, aside: &Path, target: &Path, mode: FileMode) -> io::Result<FolderDraft> {
+        self.create_folders(aside)?;
+        self.create_folders(folder_of(target)?)?;
+        let Some(held) = &self.held else {
+            let draft = Draft::inside(aside, target, mode)?;
+            return Ok(FolderDraft {
+                draft,
+                _places: None,
+            });
+        };
+        let (folder, place) = (held.folder(aside)?, held.name(target)?);
+        let draft = Draft::inside(&folder.path, &place.path, mode)?;
+        Ok(FolderDraft {
+            draft,
+            _places: Some((folder, place)),
+        })
+    }
+
+    /// Moves a file, and makes the folder that it goes to.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be moved, or one of the folders leads out of a stranger's.
+    pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.create_folders(folder_of(to)?)?;
+        match &self.held {
+            Some(held) => {
+                let (from, to) = (held.name(from)?, held.name(to)?);
+                draft::rename(&from.path, &to.path)
+            }
+            None => draft::rename(from, to),
+        }
+    }
+
+    /// Removes a file. A link in its place goes itself.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be removed, or its folder leads out of a stranger's.
+    pub fn remove_file(&self, path: &Path) -> io::Result<()> {
+        match &self.held {
+            Some(held) => fs::remove_file(&held.name(path)?.path),
+            None => fs::remove_file(path),
+        }
+    }
+
     /// As [`crate::create`].
     ///
     /// # Errors
@@ -272,6 +388,41 @@ impl FolderFiles {
     }
 }
 
+/// A file that is being written, in a folder of [`FolderFiles`]. Dropped, it is gone.
+pub struct FolderDraft {
+    draft: Draft,
+    /// What its names lead through, which has to stay open until it has its place.
+    _places: Option<(HeldName, HeldName)>,
+}
+
+impl FolderDraft {
+    pub fn as_file(&self) -> &File {
+        self.draft.as_file()
+    }
+
+    /// As [`Draft::commit`].
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn commit(self, bytes: &[u8]) -> io::Result<()> {
+        let mut draft = self.draft;
+        draft.write_all(bytes)?;
+        draft.commit()
+    }
+
+    /// As [`Draft::commit_new`].
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn commit_new(self, bytes: &[u8]) -> io::Result<bool> {
+        let mut draft = self.draft;
+        draft.write_all(bytes)?;
+        draft.commit_new()
+    }
+}
+
 fn folder_of(path: &Path) -> io::Result<&Path> {
     path.parent()
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
@@ -383,6 +534,16 @@ mod tests {
                 assert!(files.read(&lock).is_err(), "{name}");
                 assert!(files.open_lock(&lock).is_err(), "{name}");
                 assert!(files.append(&lock).is_err(), "{name}");
+                assert!(files.open_to_change(&lock).is_err(), "{name}");
+                assert!(files.append_new(&new).is_err(), "{name}");
+                assert!(files.metadata(&lock).is_err(), "{name}");
+                assert!(files.remove_file(&lock).is_err(), "{name}");
+                let (kept, aside) = (places.own("kept"), places.own("aside-folder"));
+                files.replace(&kept, b"own", FileMode::Private).unwrap();
+                assert!(files.rename(&kept, &lock).is_err(), "{name}");
+                assert!(files.rename(&lock, &kept).is_err(), "{name}");
+                let draft = files.draft(&aside, &lock, FileMode::Private);
+                assert!(draft.is_err(), "{name}");
                 let written = files.replace(&lock, b"evil", FileMode::Private);
                 assert!(written.is_err(), "{name}");
                 assert!(files.create(&new, b"evil", FileMode::Private).is_err());

@@ -15,6 +15,12 @@ pub(crate) enum FileOpening {
     Append,
     /// To be locked, read and written; made if need be, and never through a link.
     Lock,
+    /// For more at its end; it must not be there yet, and is its owner's alone.
+    New,
+    /// To be changed; it must be there, and never through a link.
+    Change,
+    /// To be looked at, whatever it is, and never through a link.
+    Look,
 }
 
 /// A name in a folder that stays open as long as this lives.
@@ -82,9 +88,17 @@ mod linux {
                 FileOpening::Read => OFlag::O_RDONLY | OFlag::O_NOCTTY,
                 FileOpening::Append => OFlag::O_WRONLY | OFlag::O_APPEND | made,
                 FileOpening::Lock => OFlag::O_RDWR | made,
+                FileOpening::New => OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_EXCL | made,
+                FileOpening::Change => OFlag::O_RDWR | OFlag::O_NOFOLLOW,
+                FileOpening::Look => OFlag::O_PATH | OFlag::O_NOFOLLOW,
             };
-            let file = File::from(self.look_up(path, flags | OFlag::O_NONBLOCK)?);
-            match file.metadata()?.is_file() {
+            // A path alone is never waited for, and takes no other flags.
+            let flags = match opening {
+                FileOpening::Look => flags,
+                _ => flags | OFlag::O_NONBLOCK,
+            };
+            let file = File::from(self.look_up(path, flags)?);
+            match opening == FileOpening::Look || file.metadata()?.is_file() {
                 true => Ok(file),
                 false => Err(io::Error::other("it is not a file")),
             }
@@ -120,6 +134,7 @@ mod linux {
             const TRIES: usize = 16;
             let name = relative(&self.path, path)?;
             let mode = match flags.contains(OFlag::O_CREAT) {
+                true if flags.contains(OFlag::O_EXCL) => Mode::from_bits_truncate(0o600),
                 true => Mode::from_bits_truncate(0o666),
                 false => Mode::empty(),
             };

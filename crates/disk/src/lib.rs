@@ -22,4 +22,4 @@ pub use draft::{
 };
 pub use edit::FolderEdit;
 pub use error::{unreadable, unwritable};
-pub use folder_files::FolderFiles;
+pub use folder_files::{FolderDraft, FolderFiles};

@@ -15,7 +15,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_disk::{Draft, FileMode, layout};
+use nimbus_disk::{Draft, FileMode, FolderFiles, layout};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -64,16 +64,48 @@ pub struct Restored {
 /// # Errors
 ///
 /// When something cannot be read or written, or changes meanwhile.
-pub fn back_up(root: &Path, target: &Path) -> Result<BackupList> {
-    let list = BackupList {
+pub fn back_up(files: &FolderFiles, root: &Path, target: &Path) -> Result<BackupList> {
+    // Whoever mistypes where a backup goes should not find it in a folder that was made for it.
+    let folder = target.parent().filter(|it| !it.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    let unwritable = |error: io::Error| unwritten(target, &error);
+    let list = list_of(files, root)?;
+    let draft = Draft::inside(folder, target, FileMode::Private);
+    // The name of a draft means nothing to anybody.
+    let draft = draft.map_err(|error| unwritable(io::Error::from(error.kind())))?;
+    write_archive(files, root, draft.as_file(), &list).map_err(unwritable)?;
+    draft.commit().map_err(unwritable)?;
+    Ok(list)
+}
+
+/// As [`back_up`], into a file of the workspace itself, which may be a stranger's.
+pub(crate) fn back_up_inside(
+    files: &FolderFiles,
+    root: &Path,
+    target: &Path,
+) -> Result<BackupList> {
+    let unwritable = |error: io::Error| unwritten(target, &error);
+    let folder = target.parent().unwrap_or(target);
+    let draft = files.draft(folder, target, FileMode::Private);
+    let list = list_of(files, root)?;
+    let draft = draft.map_err(unwritable)?;
+    write_archive(files, root, draft.as_file(), &list).map_err(unwritable)?;
+    draft.commit(b"").map_err(unwritable)?;
+    Ok(list)
+}
+
+fn list_of(files: &FolderFiles, root: &Path) -> Result<BackupList> {
+    let found = survey(files, root).map_err(|error| failed("cannot read the workspace", &error))?;
+    Ok(BackupList {
         schema: SCHEMA.to_owned(),
         created: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         nimbus: env!("CARGO_PKG_VERSION").to_owned(),
-        files: survey(root).map_err(|error| failed("cannot read the workspace", &error))?,
-    };
-    write_archive(root, target, &list)
-        .map_err(|error| failed(&format!("cannot write {}", target.display()), &error))?;
-    Ok(list)
+        files: found,
+    })
+}
+
+fn unwritten(target: &Path, error: &io::Error) -> Error {
+    failed(&format!("cannot write {}", target.display()), error)
 }
 
 fn failed(what: &str, error: &io::Error) -> Error {
@@ -81,17 +113,16 @@ fn failed(what: &str, error: &io::Error) -> Error {
 }
 
 /// Every file and link below a folder, by its path.
-fn survey(root: &Path) -> io::Result<BTreeMap<String, BackupEntry>> {
+fn survey(files: &FolderFiles, root: &Path) -> io::Result<BTreeMap<String, BackupEntry>> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
+        for path in files.entries(&folder)? {
             let name = path.file_name().unwrap_or_default();
             if LEFT_OUT.iter().any(|left_out| name == *left_out) {
                 continue;
             }
-            let kind = fs::symlink_metadata(&path)?;
+            let kind = files.link_metadata(&path)?;
             if kind.is_dir() {
                 if !holds_locks(&path) {
                     open.push(path);
@@ -103,13 +134,13 @@ fn survey(root: &Path) -> io::Result<BTreeMap<String, BackupEntry>> {
                 return Err(io::Error::other(message));
             };
             let entry = if kind.is_symlink() {
-                let to = fs::read_link(&path)?.display().to_string();
+                let to = files.read_link(&path)?.display().to_string();
                 BackupEntry::Link { to }
             } else if kind.is_file() {
                 BackupEntry::File {
                     size: kind.len(),
                     mode: kind.permissions().mode() & 0o777,
-                    sha256: digest(&mut File::open(&path)?)?.1,
+                    sha256: digest(&mut files.open(&path)?)?.1,
                 }
             } else {
                 // Sockets and pipes live with a process and mean nothing without it.
@@ -131,14 +162,13 @@ fn holds_locks(folder: &Path) -> bool {
         && (above == layout::FOLDER || above == ".pulumi")
 }
 
-fn write_archive(root: &Path, target: &Path, list: &BackupList) -> io::Result<()> {
-    // Whoever mistypes where a backup goes should not find it in a folder that was made for it.
-    let folder = target.parent().filter(|it| !it.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| Path::new("."));
-    let draft = Draft::inside(folder, target, FileMode::Private);
-    // The name of a draft means nothing to anybody.
-    let draft = draft.map_err(|error| io::Error::from(error.kind()))?;
-    let packer = GzEncoder::new(BufWriter::new(draft.as_file()), Compression::default());
+fn write_archive(
+    files: &FolderFiles,
+    root: &Path,
+    target: &File,
+    list: &BackupList,
+) -> io::Result<()> {
+    let packer = GzEncoder::new(BufWriter::new(target), Compression::default());
     let mut archive = tar::Builder::new(packer);
     let text = serde_json::to_vec(list)?;
     append(
@@ -152,7 +182,7 @@ fn write_archive(root: &Path, target: &Path, list: &BackupList) -> io::Result<()
         let BackupEntry::File { size, mode, sha256 } = entry else {
             continue;
         };
-        let mut reader = Hashing::new(File::open(root.join(path))?.take(*size));
+        let mut reader = Hashing::new(files.open(&root.join(path))?.take(*size));
         append(&mut archive, path, *mode, *size, &mut reader)?;
         if reader.finish() != *sha256 {
             return Err(io::Error::other(format!(
@@ -165,7 +195,7 @@ fn write_archive(root: &Path, target: &Path, list: &BackupList) -> io::Result<()
         .finish()?
         .into_inner()
         .map_err(io::IntoInnerError::into_error)?;
-    draft.commit()
+    Ok(())
 }
 
 fn append(
@@ -211,7 +241,12 @@ pub fn restore(source: &Path, target: &Path, force: bool) -> Result<Restored> {
         .prefix(&format!(".{name}.restore-"))
         .tempdir_in(above)
         .map_err(unwritable)?;
-    let list = unpack(source, draft.path())?;
+    let file = File::open(source).map_err(|error| {
+        let message = format!("{}: {error}", source.display());
+        Error::new(ErrorCode::BACKUP_UNREADABLE, message)
+            .with_help("nothing was changed; give a file that `nimbus workspace backup` wrote")
+    })?;
+    let list = unpack(source, file, draft.path())?;
     let aside = take_place(draft.path(), target, &name, above).map_err(unwritable)?;
     // It is where it belongs; there is nothing left to clear away.
     let _ = draft.keep();
@@ -223,9 +258,9 @@ pub fn restore(source: &Path, target: &Path, force: bool) -> Result<Restored> {
 /// # Errors
 ///
 /// When the archive is damaged or none of ours.
-pub fn verify_backup(source: &Path) -> Result<BackupList> {
+pub(crate) fn verify_backup(source: &Path, file: File) -> Result<BackupList> {
     let draft = tempfile::tempdir().map_err(|error| failed("cannot unpack", &error))?;
-    unpack(source, draft.path())
+    unpack(source, file, draft.path())
 }
 
 /// Puts the finished draft where it belongs, and what is there aside.
@@ -256,13 +291,12 @@ fn take_place(
 }
 
 /// Unpacks into an empty folder and compares with the list.
-fn unpack(source: &Path, folder: &Path) -> Result<BackupList> {
+fn unpack(source: &Path, file: File, folder: &Path) -> Result<BackupList> {
     let damaged = |problem: &str| {
         let message = format!("{}: {problem}", source.display());
         Error::new(ErrorCode::BACKUP_UNREADABLE, message)
             .with_help("nothing was changed; give a file that `nimbus workspace backup` wrote")
     };
-    let file = File::open(source).map_err(|error| damaged(&error.to_string()))?;
     let mut archive = tar::Archive::new(GzDecoder::new(BufReader::new(file)));
     let broken = |error: io::Error| damaged(&format!("the archive cannot be read: {error}"));
     let mut entries = archive.entries().map_err(broken)?;
@@ -399,7 +433,7 @@ mod tests {
         let root = temp.path().join("cloud");
         workspace(&root);
         let file = temp.path().join("backup.tgz");
-        back_up(&root, &file).unwrap();
+        back_up(&FolderFiles::own(&root), &root, &file).unwrap();
         (temp, file)
     }
 
@@ -447,11 +481,19 @@ mod tests {
         let root = temp.path().join("cloud");
         let before = survey(&root).unwrap();
         let whole = fs::read(&file).unwrap();
-        assert_eq!(verify_backup(&file).unwrap().files, before);
+        assert_eq!(
+            verify_backup(&file, File::open(&file).unwrap())
+                .unwrap()
+                .files,
+            before
+        );
         for cut in [0, 10, whole.len() / 2, whole.len() - 12] {
             fs::write(&file, &whole[..cut]).unwrap();
             assert!(restore(&file, &root, true).is_err(), "cut at {cut}");
-            assert!(verify_backup(&file).is_err(), "cut at {cut}");
+            assert!(
+                verify_backup(&file, File::open(&file).unwrap()).is_err(),
+                "cut at {cut}"
+            );
             assert_eq!(survey(&root).unwrap(), before);
         }
         for at in (0..whole.len()).step_by(37) {

@@ -5,20 +5,19 @@
 //! or its archive is whole.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result, UnitName};
-use nimbus_disk::{FileMode, layout, unwritable};
-use nimbus_engine_backend::{EnvironmentVariables, Keyring, Owner, Stack};
-use nimbus_engine_operations::{BACKEND_VARIABLE, SandboxSettings, backend_of};
+use nimbus_disk::{FileMode, FolderFiles, layout, unreadable, unwritable};
+use nimbus_engine_backend::{EnvironmentVariables, KeyServices, Keyring, Owner, Stack};
+use nimbus_engine_operations::{BACKEND_VARIABLE, SandboxSettings, backend_of, key_services};
 use nimbus_orchestrator::{Manifest, naming};
 use nimbus_runs::ports::{EnvironmentGuard, RunStore as _};
 use nimbus_runs::take_environment;
 
-use crate::backup::{BackupList, back_up, verify_backup};
+use crate::backup::{BackupList, back_up_inside, verify_backup};
 use crate::environment_lock::EnvironmentLockFiles;
 use crate::place::{DeploymentPlace, Records};
 use crate::run_files::RunFiles;
@@ -32,6 +31,7 @@ pub struct Decommission {
     held: Vec<Box<dyn EnvironmentGuard>>,
     /// Stacks of it in places that others may use too.
     elsewhere: Vec<Stack>,
+    services: KeyServices,
 }
 
 /// What became of a deployment.
@@ -68,6 +68,7 @@ impl Decommission {
             place,
             held,
             elsewhere,
+            services: key_services(sandbox),
         })
     }
 
@@ -81,11 +82,12 @@ impl Decommission {
             place,
             held,
             elsewhere,
+            services,
         } = self;
         let id = place.deployment.manifest.metadata.id.as_str();
         keep_history(&place, &elsewhere).await?;
         let (archive, list) = archive(&place, id)?;
-        let keyring = Keyring::new(EnvironmentVariables::process());
+        let keyring = Keyring::new(EnvironmentVariables::process(), services);
         for stack in &elsewhere {
             let owner = Owner::current("nimbus decommission");
             stack.remove(false, owner, &keyring).await?;
@@ -123,7 +125,7 @@ async fn own_stacks(
     place: &DeploymentPlace,
     sandbox: Option<&SandboxSettings>,
 ) -> Result<Vec<Stack>> {
-    if !place.state_folder().is_dir() {
+    if !place.workspace.files().is_folder(&place.state_folder()) {
         return Ok(Vec::new());
     }
     let states = place.states(None, sandbox);
@@ -259,7 +261,9 @@ async fn keep_history(place: &DeploymentPlace, stacks: &[Stack]) -> Result<()> {
         for version in stack.history().await? {
             let bytes = stack.version_bytes(&version).await?;
             let path = folder.join(format!("{}.json", version.number));
-            nimbus_disk::replace(&path, &bytes, FileMode::Private)
+            let files = place.workspace.files();
+            files
+                .replace(&path, &bytes, FileMode::Private)
                 .map_err(|error| unwritable(&path, error))?;
         }
     }
@@ -269,11 +273,14 @@ async fn keep_history(place: &DeploymentPlace, stacks: &[Stack]) -> Result<()> {
 /// Writes the archive and reads it back.
 fn archive(place: &DeploymentPlace, id: &str) -> Result<(PathBuf, BackupList)> {
     let folder = place.workspace.root().join(ARCHIVE);
-    fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, error))?;
+    let files = place.workspace.files();
     let stamp = Timestamp::now().strftime("%Y%m%d-%H%M%S");
     let file = folder.join(format!("{id}-{stamp}.tar.gz"));
-    let list = back_up(&place.deployment.directory, &file)?;
-    if verify_backup(&file)? != list {
+    let list = back_up_inside(files, &place.deployment.directory, &file)?;
+    let written = files
+        .open(&file)
+        .map_err(|error| unreadable(&file, error))?;
+    if verify_backup(&file, written)? != list {
         let message = format!("{} is not what was written", file.display());
         return Err(Error::new(ErrorCode::BACKUP_UNREADABLE, message)
             .with_help("nothing was removed; look at the disk"));
@@ -286,15 +293,16 @@ fn remove(place: &DeploymentPlace) -> Result<()> {
     let name = place.deployment.directory.file_name().unwrap_or_default();
     let aside = place.workspace.root().join(ARCHIVE);
     let aside = aside.join(format!(".{}.gone", name.to_string_lossy()));
-    let moved =
-        clear(&aside).and_then(|()| nimbus_disk::rename(&place.deployment.directory, &aside));
-    moved.map_err(|error| unwritable(&place.deployment.directory, error))?;
-    clear(&aside).map_err(|error| unwritable(&aside, error))
+    let files = place.workspace.files();
+    let directory = &place.deployment.directory;
+    let moved = clear(files, &aside).and_then(|()| files.rename(directory, &aside));
+    moved.map_err(|error| unwritable(directory, error))?;
+    clear(files, &aside).map_err(|error| unwritable(&aside, error))
 }
 
 /// Removes a folder that may not be there.
-fn clear(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
+fn clear(files: &FolderFiles, folder: &Path) -> io::Result<()> {
+    match files.remove_folder(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }

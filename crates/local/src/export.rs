@@ -1,12 +1,12 @@
 //! The states of all stacks of an environment as one value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jiff::Timestamp;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_disk::unwritable;
-use nimbus_engine_backend::{BackendError, EnvironmentVariables};
+use nimbus_engine_backend::{BackendError, EnvironmentVariables, KeyServices};
 use nimbus_engine_operations::{SandboxSettings, StackAccess, StackLocation, StateLocation};
 use serde::Serialize;
 use serde_json::Value;
@@ -144,7 +144,9 @@ async fn state(
         directory: place.workspace.stack_source(component),
         ..states.clone().stack(unit.to_string())
     };
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    // It is exported as it is, with its secrets encrypted.
+    let services = KeyServices::Only(BTreeSet::new());
+    let access = StackAccess::open(&location, &EnvironmentVariables::process(), &services).await?;
     let bytes = match access.stack().export().await {
         Ok(bytes) => bytes,
         Err(BackendError::NotFound { .. }) => return Ok(None),

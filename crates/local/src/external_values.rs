@@ -1,5 +1,6 @@
 //! What values can come from on this machine.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use jiff::Timestamp;
 use nimbus_aws::{Aws, AwsError, AwsSettings, AwsValue, AwsVariables};
 use nimbus_core::{EnvironmentName, Error};
 use nimbus_disk::FolderFiles;
-use nimbus_engine_backend::{Keyring, StackSecrets};
+use nimbus_engine_backend::{KeyServices, Keyring, StackSecrets};
 use nimbus_engine_model::secrets::Crypter;
 use nimbus_engine_operations::{Allowances, SandboxSettings};
 use nimbus_orchestrator::calculate::{Calculated, Entropy, calculate, is_remembered};
@@ -75,7 +76,7 @@ impl MachineValues {
             secrets: None,
             variables,
             aws: OnceCell::new(),
-            keyring: Keyring::new(environment(rehearsing)),
+            keyring: Keyring::new(environment(rehearsing), KeyServices::Only(BTreeSet::new())),
         }
     }
 

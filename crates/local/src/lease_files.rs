@@ -206,6 +206,8 @@ mod tests {
     use nimbus_resolvers::LeaseStatus;
     use serde_json::{Value, json};
 
+    use nimbus_engine_backend::KeyServices;
+
     use super::*;
     use crate::passphrase::environment;
 
@@ -214,7 +216,7 @@ mod tests {
 
     fn files(workspace: &Path, deployment: &str) -> LeaseFiles {
         let files = FolderFiles::own(workspace);
-        let keyring = Keyring::new(environment(true));
+        let keyring = Keyring::new(environment(true), KeyServices::Any);
         LeaseFiles::new(workspace, &files, deployment, true, keyring)
     }
 

@@ -38,7 +38,7 @@ pub use adopt::{
     Adopted, AdoptedEdge, AdoptedState, AdoptionPlan, AdoptionRequest, StackMapping,
     StateFileChoice, StateSource, UndoneAdoption, undo_adoption,
 };
-pub use backup::{BackupList, Restored, back_up, restore, verify_backup};
+pub use backup::{BackupList, Restored, back_up, restore};
 pub use decommission::{Decommission, Decommissioned};
 pub use engine::UnitEvents;
 pub use environment_lock::{EnvironmentLockFiles, LockRecord, RecordedHolder};

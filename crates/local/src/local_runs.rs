@@ -7,6 +7,7 @@ use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result, shel
 use nimbus_disk::unwritable;
 use nimbus_engine_operations::{
     Cancellation, IsolationMode, PackagePolicy, PolicyPackRequest, ProgramNetwork, SandboxSettings,
+    key_services,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_rehearsal::{
@@ -86,6 +87,7 @@ pub fn local_ports(
     let local = LocalOptions {
         states: place.states(choices.backend.as_deref(), sandbox.as_ref()),
         environment: passphrase::environment(rehearsal),
+        services: key_services(sandbox.as_ref()),
         kept: KeptStates::new(&place.records),
         simulated,
         transpile_only: !choices.typecheck,

@@ -7,8 +7,12 @@ use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_disk::{layout, unwritable};
-use nimbus_engine_backend::{BackendError, EnvironmentVariables, ImportOptions, Owner, StackRef};
-use nimbus_engine_operations::{SandboxSettings, StackAccess, StackGrant, StackLocation};
+use nimbus_engine_backend::{
+    BackendError, EnvironmentVariables, ImportOptions, KeyServices, Owner, StackRef,
+};
+use nimbus_engine_operations::{
+    SandboxSettings, StackAccess, StackGrant, StackLocation, key_services,
+};
 use nimbus_workspace::migration::{AppliedMigration, CopiedState, StateMove};
 use nimbus_workspace::{Workspace, WorkspaceDeployment};
 
@@ -133,7 +137,9 @@ async fn forget(backend: &str, stack: &str, root: &Path) -> Result<()> {
         backend: Some(backend.to_owned()),
         granted: StackGrant::Own,
     };
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    // Whoever has a stranger's workspace does not come here.
+    let environment = EnvironmentVariables::process();
+    let access = StackAccess::open(&location, &environment, &KeyServices::Any).await?;
     let removed = access
         .stack()
         .remove(true, Owner::current("nimbus migrate-undo"), &access.keyring)
@@ -200,7 +206,8 @@ fn ambiguous(other: &FoundState, names: &StateMove, id: &str) -> Error {
 async fn old_stack(request: &OldStatesRequest, names: &StateMove) -> Result<StackAccess> {
     let granted = StackGrant::by_project(request.sandbox.as_ref());
     let backend = request.backend.clone();
-    open(&request.directory, &names.from, backend, granted).await
+    let services = key_services(request.sandbox.as_ref());
+    open(&request.directory, &names.from, backend, granted, &services).await
 }
 
 /// A state in the deployment's own folder, where there are no others.
@@ -211,7 +218,8 @@ async fn own_stack(
 ) -> Result<StackAccess> {
     let granted = StackGrant::by_operator(request.sandbox.as_ref());
     let backend = Some(backend.to_owned());
-    open(&request.directory, name, backend, granted).await
+    let services = key_services(request.sandbox.as_ref());
+    open(&request.directory, name, backend, granted, &services).await
 }
 
 async fn open(
@@ -219,6 +227,7 @@ async fn open(
     name: &(String, String),
     backend: Option<String>,
     granted: StackGrant,
+    services: &KeyServices,
 ) -> Result<StackAccess> {
     let location = StackLocation {
         directory: directory.to_owned(),
@@ -226,7 +235,7 @@ async fn open(
         backend,
         granted,
     };
-    StackAccess::open(&location, &EnvironmentVariables::process()).await
+    StackAccess::open(&location, &EnvironmentVariables::process(), services).await
 }
 
 /// Copies the state under its old name, then renames the copy: the backend knows how to rename

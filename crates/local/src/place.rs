@@ -144,7 +144,7 @@ impl DeploymentPlace {
             backend: Some(given.map_or_else(own, str::to_owned)),
             granted: match given {
                 Some(_) => StackGrant::by_project(sandbox),
-                None => StackGrant::by_operator(sandbox),
+                None => StackGrant::in_workspace(sandbox, self.workspace.files()),
             },
         }
     }

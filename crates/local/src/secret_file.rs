@@ -305,7 +305,10 @@ mod tests {
     use super::*;
 
     fn keyring(passphrase: &str) -> Arc<Keyring> {
-        Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, passphrase)]))
+        Keyring::new(
+            EnvironmentVariables::fixed([(PASSPHRASE, passphrase)]),
+            KeyServices::Any,
+        )
     }
 
     fn environment(name: &str) -> EnvironmentName {

@@ -4,7 +4,7 @@
 //! the server's storage, and programs are files that the server wrote out. And what nobody else's
 //! deployment may reach: the machine's variables, its credentials and its shell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use nimbus_aws::{Aws, AwsSettings, AwsVariables};
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_engine_backend::store::{GIVEN, Storage};
-use nimbus_engine_backend::{EnvironmentVariables, PASSPHRASE};
+use nimbus_engine_backend::{EnvironmentVariables, KeyServices, PASSPHRASE};
 use nimbus_engine_operations::{
     Cancellation, PackagePolicy, SandboxSettings, StackGrant, StateLocation,
 };
@@ -106,6 +106,8 @@ pub fn served_ports(
             granted: StackGrant::by_operator(run.sandbox.as_ref()),
         },
         environment,
+        // Whatever the sandbox is: the files are a tenant's, and the credentials would be the server's.
+        services: KeyServices::Only(BTreeSet::new()),
         kept: KeptStates::Objects {
             storage: run.storage,
         },

@@ -130,7 +130,8 @@ pub struct ResolverLease {
 }
 
 /// What became of a unit in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Settlement {
     /// It was deployed with what the run asked for.
     Deployed,

@@ -67,7 +67,7 @@ impl ResolverQuestion {
 }
 
 /// What is known of the unit that asks; parts of names come from here.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitFacts {
     pub deployment: String,
     pub environment: String,
@@ -79,7 +79,7 @@ pub struct UnitFacts {
 }
 
 /// Every output by name, of which one is usually taken.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolverAnswer {
     pub outputs: Map<String, Value>,
     /// The lease that it is held by; none where nothing was taken.

@@ -125,6 +125,9 @@ pub trait Control: Send + Sync {
 
     async fn status(&self, id: &FlowId) -> Result<FlowRecord, Error>;
 
+    /// What a workflow last said to a query, also after its end; nothing when it said nothing to this one.
+    async fn query(&self, id: &FlowId, query: &str) -> Result<Option<Value>, Error>;
+
     /// Waits until a workflow has ended and returns how. One that is stuck is waited for.
     async fn result(&self, id: &FlowId) -> Result<FlowState, Error>;
 

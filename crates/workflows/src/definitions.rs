@@ -10,18 +10,31 @@ use futures::future::BoxFuture;
 use nimbus_core::ErrorCode;
 use serde_json::Value;
 
+use crate::control::FlowState;
 use crate::durable::{Durable, FlowDef, StepCall, StepDef, decode, encode};
 use crate::fail::{Fail, FlowFailure};
+use crate::id::FlowId;
 use crate::step::{self, StepBody, StepOptions, StepOutcome, StepScope, Timer};
 
 type FlowBody =
     dyn for<'a> Fn(&'a dyn Durable, Value) -> BoxFuture<'a, Result<Value, Fail>> + Send + Sync;
+
+/// Somebody who counts. Calls come from wherever workflows run and must wait for nothing; a workflow's end may be told
+/// again when a runtime runs its code again to answer a query.
+pub trait FlowObserver: Send + Sync {
+    /// A workflow's code came to its end.
+    fn flow_ended(&self, id: &FlowId, flow: &'static str, state: &FlowState);
+
+    /// An attempt of a step came to its end.
+    fn attempt_ended(&self, step: &'static str, outcome: &StepOutcome);
+}
 
 /// What can run.
 #[derive(Clone, Default)]
 pub struct Definitions {
     flows: BTreeMap<&'static str, Arc<FlowBody>>,
     steps: BTreeMap<&'static str, Arc<StepBody>>,
+    observer: Option<Arc<dyn FlowObserver>>,
 }
 
 impl Definitions {
@@ -50,6 +63,11 @@ impl Definitions {
         self.steps.insert(S::NAME, Arc::new(erased));
     }
 
+    /// From now on this one is told what ends.
+    pub fn observe(&mut self, observer: Arc<dyn FlowObserver>) {
+        self.observer = Some(observer);
+    }
+
     pub fn flow_names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.flows.keys().copied()
     }
@@ -70,14 +88,22 @@ impl Definitions {
         durable: &dyn Durable,
         input: Value,
     ) -> Result<Value, Fail> {
-        let Some(body) = self.flows.get(name) else {
+        let Some((name, body)) = self.flows.get_key_value(name) else {
             return Err(Fail::Stop(format!("this version knows no workflow {name}")));
         };
+        let name = *name;
         let run = AssertUnwindSafe(async { body(durable, input).await }).catch_unwind();
-        run.await.unwrap_or_else(|panic| {
+        let ended = run.await.unwrap_or_else(|panic| {
             let what = format!("workflow {name}");
             Err(Fail::App(FlowFailure::panicked(&what, &*panic)))
-        })
+        });
+        if let Some(observer) = &self.observer {
+            let state = FlowState::ended(ended.clone());
+            if state.is_ended() {
+                observer.flow_ended(durable.id(), name, &state);
+            }
+        }
+        ended
     }
 
     /// Carries out a step with all its attempts; for runtimes that do not repeat by themselves.
@@ -87,8 +113,10 @@ impl Definitions {
         scope: StepScope,
         timer: &dyn Timer,
     ) -> Result<StepOutcome, Fail> {
-        let body = self.body(call.step)?;
-        Ok(step::attempts(call.step, &*body, scope, &call.input, &call.options, timer).await)
+        let (name, body) = self.body(call.step)?;
+        let told = |outcome: &StepOutcome| self.tell_attempt(name, outcome);
+        let (input, options) = (&call.input, &call.options);
+        Ok(step::attempts(call.step, &*body, scope, (input, options), timer, &told).await)
     }
 
     /// Carries out one attempt of a step; for runtimes that repeat by themselves.
@@ -100,14 +128,22 @@ impl Definitions {
         options: &StepOptions,
         timer: &dyn Timer,
     ) -> Result<StepOutcome, Fail> {
-        let body = self.body(name)?;
-        Ok(step::attempt(name, &*body, scope, input, options, timer).await)
+        let (name, body) = self.body(name)?;
+        let outcome = step::attempt(name, &*body, scope, input, options, timer).await;
+        self.tell_attempt(name, &outcome);
+        Ok(outcome)
     }
 
-    fn body(&self, name: &str) -> Result<Arc<StepBody>, Fail> {
+    fn tell_attempt(&self, name: &'static str, outcome: &StepOutcome) {
+        if let Some(observer) = &self.observer {
+            observer.attempt_ended(name, outcome);
+        }
+    }
+
+    fn body(&self, name: &str) -> Result<(&'static str, Arc<StepBody>), Fail> {
         self.steps
-            .get(name)
-            .cloned()
+            .get_key_value(name)
+            .map(|(name, body)| (*name, Arc::clone(body)))
             .ok_or_else(|| Fail::Stop(format!("this version knows no step {name}")))
     }
 }

@@ -75,6 +75,10 @@ pub trait Durable: Send + Sync {
         timeout: Option<Duration>,
     ) -> Answer<'a, Option<Value>>;
 
+    /// From now on queries of this name are answered with this. It takes no place in the record: a workflow that is run
+    /// again says again what it said.
+    fn publish(&self, query: &'static str, answer: Value) -> Answer<'_, ()>;
+
     /// Starts a child, named by this workflow and `suffix`, and waits for its end. Cancelling this
     /// workflow cancels it.
     fn child_raw<'a>(

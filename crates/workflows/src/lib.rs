@@ -29,7 +29,7 @@ mod step;
 
 pub use cancel::CancelSignal;
 pub use control::{Control, FlowFilter, FlowPage, FlowRecord, FlowState, NewFlow, Started};
-pub use definitions::Definitions;
+pub use definitions::{Definitions, FlowObserver};
 pub use durable::{Answer, Durable, FlowDef, StepCall, StepDef};
 pub use fail::{Fail, FlowFailure};
 pub use id::FlowId;

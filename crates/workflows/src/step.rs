@@ -164,12 +164,13 @@ pub(crate) async fn attempts(
     name: &str,
     body: &StepBody,
     mut scope: StepScope,
-    input: &Value,
-    options: &StepOptions,
+    (input, options): (&Value, &StepOptions),
     timer: &dyn Timer,
+    told: &(dyn Fn(&StepOutcome) + Sync),
 ) -> StepOutcome {
     loop {
         let outcome = attempt(name, body, scope.clone(), input.clone(), options, timer).await;
+        told(&outcome);
         match outcome {
             StepOutcome::Failed(failure)
                 if !failure.lasting && scope.attempt < options.attempts =>

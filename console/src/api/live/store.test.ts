@@ -84,6 +84,26 @@ describe("a run's store", () => {
     expect(store.model.seq).toBe(events.length);
   });
 
+  it("draws in each frame one part of what changed, and everything in the end", () => {
+    const frames: (() => void)[] = [];
+    const store = new RunStore((flush) => frames.push(flush));
+    const heard: string[] = [];
+    for (const part of ["totals", "log", "rows:u1"]) store.subscribe(part, () => heard.push(part));
+    store.setRun(runOf(eventsOf(3)));
+    const at = "2026-01-01T00:00:00Z";
+    store.events([
+      { seq: 1, event: { event: "diagnostic", at, level: "info", message: "begins" } },
+      { seq: 2, event: { event: "resource", at, unit: "u1", op: "create", status: "started", type: "a:b:C", name: "one", urn: "urn:one" } },
+    ] as NumberedEvent[]);
+    const drawn: string[][] = [];
+    for (let frame = frames.shift(); frame; frame = frames.shift()) {
+      heard.length = 0;
+      frame();
+      drawn.push([...heard]);
+    }
+    expect(drawn).toEqual([["totals"], ["rows:u1"], ["log"]]);
+  });
+
   it("tells listeners of one unit only about that unit", () => {
     const events = eventsOf(3);
     const store = new RunStore(atOnce);

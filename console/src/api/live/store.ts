@@ -11,6 +11,13 @@ import type { LogLine, NumberedEvent, Run, RunDetail, UnitDetail } from "./types
 type Listener = () => void;
 export type Freshness = "connecting" | "live" | "reconnecting" | "paused" | "complete" | "replay";
 
+/** Parts that are drawn in one frame: how units stand, then the resources of the one that is looked at, then what was said. */
+const LANES = 3;
+function laneOf(part: string): number {
+  if (part === "log") return 2;
+  return part.startsWith("rows:") ? 1 : 0;
+}
+
 /** Where notifications are kept together: a frame, or a second in a hidden tab. */
 export type Schedule = (flush: () => void) => void;
 
@@ -25,9 +32,12 @@ export class RunStore {
   /** Server time minus ours, in milliseconds. */
   clockOffset = 0;
   lastHeard = 0;
+  /** When an event last came, by our clock. */
+  lastEvent = 0;
   #waiting = new Map<number, NumberedEvent>();
   #changed = new Set<string>();
   #scheduled = false;
+  #lane = 0;
   #listeners = new Map<string, Set<Listener>>();
   #versions = new Map<string, number>();
   #schedule: Schedule;
@@ -73,6 +83,7 @@ export class RunStore {
 
   /** Whether something is missing between what is known and what came. */
   events(items: NumberedEvent[]): boolean {
+    this.lastEvent = Date.now();
     for (const item of items) {
       if (item.seq === this.model.seq + 1) {
         apply(this.model, item, this.#changed);
@@ -142,13 +153,28 @@ export class RunStore {
   #plan(): void {
     if (this.#scheduled || this.#changed.size === 0) return;
     this.#scheduled = true;
-    this.#schedule(() => this.flush());
+    this.#schedule(() => this.#next());
   }
 
-  flush(): void {
+  /**
+   * One lane in each frame, in turn: a busy run changes everything on the page at once, and three short frames keep up with a
+   * pointer where a long one does not.
+   */
+  #next(): void {
     this.#scheduled = false;
-    const changed = [...this.#changed];
-    this.#changed.clear();
+    for (let step = 0; step < LANES; step += 1) {
+      const lane = (this.#lane + step) % LANES;
+      const due = [...this.#changed].filter((part) => laneOf(part) === lane);
+      if (due.length === 0) continue;
+      this.#lane = (lane + 1) % LANES;
+      this.#tell(due);
+      break;
+    }
+    this.#plan();
+  }
+
+  #tell(changed: string[]): void {
+    for (const part of changed) this.#changed.delete(part);
     for (const part of changed) this.#versions.set(part, this.version(part) + 1);
     for (const part of changed) for (const listener of this.#listeners.get(part) ?? []) listener();
   }

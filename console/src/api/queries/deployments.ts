@@ -11,20 +11,32 @@ export type Stack = Schema<"Stack">;
 
 type Tenant = string | undefined;
 
+/** All of them, in parts: what was read so far is shown while the rest comes. */
 export function deploymentsQuery(tenant: Tenant, archived = false) {
+  const queryKey = ["deployments", tenant ?? "", archived];
   return queryOptions({
-    queryKey: ["deployments", tenant ?? "", archived],
-    queryFn: async ({ signal }) => {
+    queryKey,
+    queryFn: async ({ client, signal }) => {
       const items: Deployment[] = [];
+      const first = client.getQueryData(queryKey) === undefined;
       let after: string | undefined;
       do {
         const query = { tenant, archived: archived || undefined, after, limit: 500 };
         const page = await call("GET /api/v1/deployments", { query, signal });
         items.push(...page.items);
         after = page.next ?? undefined;
+        if (after && first) client.setQueryData(queryKey, [...items]);
       } while (after);
       return items;
     },
+  });
+}
+
+/** Whether there is any deployment at all. */
+export function anyDeploymentQuery(tenant: Tenant) {
+  return queryOptions({
+    queryKey: ["deployments", tenant ?? "", "any"],
+    queryFn: async ({ signal }) => (await call("GET /api/v1/deployments", { query: { tenant, limit: 1 }, signal })).items.length > 0,
   });
 }
 

@@ -19,9 +19,14 @@ const REPLACED: Record<string, string> = {
 
 interface Props {
   row: ResourceRow;
+  /** Properties that stay, as far as they are known. */
+  kept?: PropertyRow[] | undefined;
+  /** Whether they are shown, or only how many there are. */
+  full?: boolean;
+  onFull?: () => void;
 }
 
-export function ResourceDiff({ row }: Props) {
+export function ResourceDiff({ row, kept = [], full = false, onFull }: Props) {
   const kind = kindOf(row.op);
   const properties = row.properties ?? [];
   return (
@@ -39,9 +44,33 @@ export function ResourceDiff({ row }: Props) {
           {properties.map((property) => (
             <PropertyLine key={property.path} row={property} created={kind === "create"} />
           ))}
+          {full ? kept.map((property) => <KeptLine key={property.path} row={property} />) : null}
         </dl>
       ) : null}
+      {kept.length > 0 && !full ? (
+        <button type="button" className="link kept" onClick={onFull}>
+          {kept.length === 1 ? "1 property does not change" : `${kept.length.toLocaleString("en")} properties do not change`}
+        </button>
+      ) : null}
     </article>
+  );
+}
+
+function KeptLine({ row }: { row: PropertyRow }) {
+  const value = sideOf(row, "new");
+  return (
+    <div className="prop stays">
+      <dt className="trunc" title={row.path}>
+        {row.path}
+      </dt>
+      <dd className="mute" title={value.text}>
+        {value.text}
+      </dd>
+      <dd className="mute" aria-hidden>
+        =
+      </dd>
+      <dd className="mute">stays</dd>
+    </div>
   );
 }
 

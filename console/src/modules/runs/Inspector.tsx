@@ -1,5 +1,6 @@
 /** The unit that was chosen: why it runs, its resources, what it needs, and its log below. */
-import { X } from "lucide-react";
+import { Link } from "@tanstack/react-router";
+import { SquareArrowOutUpRight, X } from "lucide-react";
 import { useState } from "react";
 
 import type { RunStore } from "../../api/live/store";
@@ -64,6 +65,17 @@ function UnitPart({ store, run, tenant, name, onSelect }: UnitPartProps) {
         <h2>{name}</h2>
         <span className="tag">{look.word}</span>
         <span className="grow" />
+        {store.model.run ? (
+          <Link
+            to={`/deployments/${store.model.run.deployment}/${store.model.run.environment}/units/${name}`}
+            search={{ kind: store.model.run.rehearsal ? "rehearsal" : undefined } as never}
+            className="iconbtn"
+            aria-label={`Open ${name}: its state, versions and journal`}
+            title="Open the unit: state, versions, journal"
+          >
+            <SquareArrowOutUpRight className="i" aria-hidden strokeWidth={1.75} />
+          </Link>
+        ) : null}
         <IconButton icon={X} label="Close the unit" onClick={() => onSelect(undefined)} />
       </div>
       <div className="insp-meta">

@@ -103,7 +103,7 @@ export function LogView({ store, run, tenant, unit }: Props) {
       .then((all) => saveFile("run.log", all.map(textOf).join("\n")))
       .catch((error: Error) => say(error.message, true));
   };
-  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20 });
+  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 6 });
   const total = lines.length;
   useEffect(() => {
     if (!follow || total === 0) return;
@@ -155,7 +155,7 @@ export function LogView({ store, run, tenant, unit }: Props) {
             const line = lines[item.index];
             if (!line) return null;
             return (
-              <div key={item.key} className={`ll ${line.level}`} style={{ transform: `translateY(${item.start}px)` }} title={line.message}>
+              <div key={item.key} className={`ll ${line.level}`} style={{ top: item.start }} title={line.message}>
                 <span className="at">{line.first ? timeOfDay(line.at) : ""}</span>
                 <span className="who">{line.first ? (line.unit ?? "run") : ""}</span>
                 <span className="tx trunc">{line.message}</span>

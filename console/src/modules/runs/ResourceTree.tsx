@@ -4,7 +4,7 @@
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronDown, ChevronRight } from "lucide-react";
-import { useMemo, useRef, useState } from "react";
+import { memo, useMemo, useRef, useState } from "react";
 
 import type { ResourceRow } from "../../api/live/types";
 import { OpGlyph, kindOf } from "../../components/Operations";
@@ -62,7 +62,11 @@ export function shortType(type: string): string {
 
 function groupsOf(rows: ResourceRow[]): Group[] {
   const types = new Map<string, ResourceRow[]>();
-  for (const row of rows) types.set(row.type, [...(types.get(row.type) ?? []), row]);
+  for (const row of rows) {
+    const own = types.get(row.type);
+    if (own) own.push(row);
+    else types.set(row.type, [row]);
+  }
   const groups = [...types].map(([type, own]) => {
     const first = own[0]?.status;
     const settled = own.every((row) => row.status === first) && first !== "started" && first !== "failed";
@@ -96,24 +100,24 @@ export function ResourceTree({ rows, all, find }: Props) {
       return [{ kind: "group", group, open }, ...own];
     });
   }, [rows, all, find, toggled]);
-  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 16 });
+  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 6 });
   return (
     <div className="rt" ref={scroller} tabIndex={0} role="group" aria-label="Resources">
       <ul style={{ height: virtual.getTotalSize(), position: "relative" }}>
         {virtual.getVirtualItems().map((item) => {
           const line = lines[item.index];
           if (!line) return null;
-          const style = { transform: `translateY(${item.start}px)` };
+          const top = item.start;
           return line.kind === "group" ? (
             <GroupLine
               key={line.group.type}
               group={line.group}
               open={line.open}
-              style={style}
+              top={top}
               onToggle={() => setToggled(new Map(toggled).set(line.group.type, !line.open))}
             />
           ) : (
-            <RowLine key={line.row.urn} row={line.row} deep={line.deep} style={style} />
+            <RowLine key={line.row.urn} row={line.row} deep={line.deep} top={top} />
           );
         })}
       </ul>
@@ -125,11 +129,11 @@ export function ResourceTree({ rows, all, find }: Props) {
 interface GroupLineProps {
   group: Group;
   open: boolean;
-  style: { transform: string };
+  top: number;
   onToggle: () => void;
 }
 
-function GroupLine({ group, open, style, onToggle }: GroupLineProps) {
+function GroupLine({ group, open, top, onToggle }: GroupLineProps) {
   const Icon = open ? ChevronDown : ChevronRight;
   const over = group.rows.filter((row) => row.status === "done" || row.status === "failed").length;
   const first = group.rows[0];
@@ -137,7 +141,7 @@ function GroupLine({ group, open, style, onToggle }: GroupLineProps) {
   const failed = group.rows.some((row) => row.status === "failed");
   const seconds = group.rows.reduce((sum, row) => sum + (row.seconds ?? 0), 0);
   return (
-    <li className="rr" style={style}>
+    <li className="rr" style={{ top }}>
       <button type="button" className="rn" aria-expanded={open} onClick={onToggle}>
         <Icon className="s mute" aria-hidden />
         {first ? <OpGlyph op={first.op} /> : null}
@@ -163,10 +167,10 @@ function GroupLine({ group, open, style, onToggle }: GroupLineProps) {
   );
 }
 
-function RowLine({ row, deep, style }: { row: ResourceRow; deep: boolean; style: { transform: string } }) {
+const RowLine = memo(function RowLine({ row, deep, top }: { row: ResourceRow; deep: boolean; top: number }) {
   const look = words(row);
   return (
-    <li className="rr" style={style} title={`${row.urn}${row.id ? `\n${row.id}` : ""}`}>
+    <li className="rr" style={{ top }} title={`${row.urn}${row.id ? `\n${row.id}` : ""}`}>
       <span className={deep ? "rn deep" : "rn"}>
         <OpGlyph op={row.op} />
         <span className="trunc">
@@ -181,4 +185,4 @@ function RowLine({ row, deep, style }: { row: ResourceRow; deep: boolean; style:
       <span className="rd num">{row.seconds ? duration(row.seconds) : ""}</span>
     </li>
   );
-}
+});

@@ -1,6 +1,6 @@
 /** Which unit needs which, and how far each has come. Cards for a few, dots for many, above that the list. */
 import { Maximize2, Minus, Plus } from "lucide-react";
-import { useLayoutEffect, useMemo, useRef, useState } from "react";
+import { memo, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import type { RunStore } from "../../api/live/store";
 import type { UnitModel } from "../../api/live/model";
@@ -9,9 +9,10 @@ import { IconButton } from "../../components/Button";
 import { Counts } from "../../components/Operations";
 import { StatusShape } from "../../components/StatusShape";
 import { duration, useNow } from "../../components/Time";
-import { NODE, criticalPath, layoutGraph } from "./graphLayout";
+import { DOT, NODE, criticalPath, layoutGraph } from "./graphLayout";
 import type { PlacedEdge } from "./graphLayout";
 import { unitLook } from "./looks";
+import type { Look } from "./looks";
 import { cellClass, progressOf } from "./UnitStrip";
 import { usePart, useUnit, useUnits } from "./useRun";
 
@@ -19,9 +20,11 @@ const CARDS = 40;
 const DOTS = 300;
 const PADDING = 18;
 const SHORTEST = 130;
-/** Room for the words below the graph. */
-const LEGEND = 16;
+/** Room for the words and tools below the graph. */
+const LEGEND = 24;
 const TALLEST = 280;
+/** Smaller ones are not told apart: the rest is a matter of scrolling. */
+const SMALLEST_DOT = 0.5;
 
 interface Props {
   store: RunStore;
@@ -50,20 +53,29 @@ export function RunGraph({ store, selected, onSelect }: Props) {
   }, []);
   const layers = store.model.layers;
   const shape = layers.map((layer) => layer.join()).join("|");
+  const dots = units.length > CARDS;
+  const apart = dots ? dotsApart(layers, room.width) : 0;
   const layout = useMemo(() => {
     void version;
     void shape;
-    return layoutGraph({ layers, needs: (name) => store.unit(name)?.needs ?? [] });
-  }, [store, layers, shape, version]);
+    return layoutGraph({ layers, needs: (name) => store.unit(name)?.needs ?? [], size: apart ? { ...DOT, gapX: apart } : NODE });
+  }, [store, layers, shape, version, apart]);
   const critical = useMemo(
-    () =>
-      criticalPath(
+    () => {
+      // Statuses decide; those of the store are the same as those of the list.
+      void units;
+      return criticalPath(
         layers,
         (name) => store.unit(name)?.needs ?? [],
-        (name) => costOf(units.find((unit) => unit.name === name)),
-      ),
+        (name) => costOf(store.unit(name)),
+      );
+    },
     [store, layers, units],
   );
+  const lines = useMemo(() => {
+    void units;
+    return linesOf(layout.edges, critical, (name) => store.unit(name));
+  }, [layout, critical, units, store]);
   if (units.length > DOTS) {
     return (
       <section className="dag list-only" aria-label="Dependency graph">
@@ -71,9 +83,8 @@ export function RunGraph({ store, selected, onSelect }: Props) {
       </section>
     );
   }
-  const dots = units.length > CARDS;
   const fit = Math.min(1, (room.width - PADDING * 2) / Math.max(1, layout.width), (room.height - LEGEND - PADDING * 2) / Math.max(1, layout.height));
-  const scale = Math.max(dots ? 0.2 : 0.55, fit) * zoom;
+  const scale = Math.max(dots ? SMALLEST_DOT : 0.55, fit) * zoom;
   const size = { width: layout.width * scale, height: layout.height * scale };
   const left = Math.max(PADDING, (room.width - size.width) / 2);
   const top = Math.max(PADDING, (room.height - LEGEND - size.height) / 2);
@@ -86,22 +97,17 @@ export function RunGraph({ store, selected, onSelect }: Props) {
         <div style={{ width: left * 2 + size.width, height: top * 2 + size.height + LEGEND, position: "relative" }}>
           <div className="dag-canvas" style={{ left, top, width: layout.width, height: layout.height, transform: `scale(${scale})` }}>
             <svg className="e" width={layout.width} height={layout.height} aria-hidden>
-              {layout.edges.map((edge) => (
-                <Edge key={`${edge.from}>${edge.to}`} store={store} edge={edge} dot={dots} critical={critical.has(edge.from) && critical.has(edge.to)} />
-              ))}
+              <path d={lines.begun} fill="none" stroke="var(--control)" />
+              <path d={lines.waiting} fill="none" stroke="var(--control)" strokeDasharray="3 3" />
+              <path d={lines.criticalBegun} fill="none" stroke="var(--ink)" strokeWidth={1.9} />
+              <path d={lines.criticalWaiting} fill="none" stroke="var(--ink)" strokeWidth={1.9} strokeDasharray="3 3" />
             </svg>
-            {layout.nodes.map((node) => (
-              <Node
-                key={node.name}
-                store={store}
-                name={node.name}
-                x={node.x}
-                y={node.y}
-                dot={dots}
-                selected={node.name === selected}
-                onSelect={onSelect}
-              />
-            ))}
+            {layout.nodes.map((node) => {
+              const place = { name: node.name, x: node.x, y: node.y, selected: node.name === selected, onSelect };
+              const unit = store.unit(node.name);
+              if (!dots) return <Node key={node.name} store={store} {...place} />;
+              return unit ? <Dot key={node.name} {...unitLook(unit)} {...place} /> : null;
+            })}
           </div>
         </div>
       </div>
@@ -128,33 +134,31 @@ export function RunGraph({ store, selected, onSelect }: Props) {
   );
 }
 
+/** How far apart columns of dots stand so that they fill the width; in steps, so that a window that grows is not laid out at every pixel. */
+function dotsApart(layers: string[][], width: number): number {
+  const rows = Math.max(1, ...layers.map((layer) => layer.length));
+  const scale = Math.max(SMALLEST_DOT, Math.min(1, (TALLEST - LEGEND - PADDING * 2) / (rows * (DOT.height + DOT.gapY))));
+  const gap = (width - PADDING * 2) / scale / Math.max(1, layers.length) - DOT.width;
+  return Math.round(Math.min(180, Math.max(40, gap)) / 10) * 10;
+}
+
 function costOf(unit: UnitModel | undefined): number {
   if (!unit) return 0;
   if (unit.status === "skipped") return 0.1;
   return unit.seconds ?? unit.usual_seconds ?? (unit.planned_minutes ?? 1) * 60;
 }
 
-/** A dot is in the middle of where a card would be. */
-const TO_DOT = NODE.width / 2 - 9;
-
-function reaching(points: [number, number][]): [number, number][] {
-  const [first, last] = [points[0], points.at(-1)];
-  if (!first || !last) return points;
-  return [[first[0] - TO_DOT, first[1]], ...points, [last[0] + TO_DOT, last[1]]];
-}
-
-function Edge({ store, edge, dot, critical }: { store: RunStore; edge: PlacedEdge; dot: boolean; critical: boolean }) {
-  const target = useUnit(store, edge.to);
-  const waiting = target?.status === "waiting" || target?.status === "not_started";
-  return (
-    <path
-      d={curve(dot ? reaching(edge.points) : edge.points)}
-      fill="none"
-      stroke={critical ? "var(--ink)" : "var(--control)"}
-      strokeWidth={critical ? 1.9 : 1}
-      strokeDasharray={waiting ? "3 3" : undefined}
-    />
-  );
+/** All edges of one look as one path: hundreds of elements would cost more than everything else that is drawn. */
+function linesOf(edges: PlacedEdge[], critical: Set<string>, unit: (name: string) => UnitModel | undefined) {
+  const lines = { begun: "", waiting: "", criticalBegun: "", criticalWaiting: "" };
+  for (const edge of edges) {
+    const status = unit(edge.to)?.status;
+    const waits = status === "waiting" || status === "not_started";
+    const onPath = critical.has(edge.from) && critical.has(edge.to);
+    const kind = onPath ? (waits ? "criticalWaiting" : "criticalBegun") : waits ? "waiting" : "begun";
+    lines[kind] += curve(edge.points);
+  }
+  return lines;
 }
 
 function curve(points: [number, number][]): string {
@@ -174,31 +178,32 @@ interface NodeProps {
   name: string;
   x: number;
   y: number;
-  dot: boolean;
   selected: boolean;
   onSelect: (unit: string) => void;
 }
 
-function Node({ store, name, x, y, dot, selected, onSelect }: NodeProps) {
+/** A dot says how a unit stands and nothing that changes with each resource. */
+const Dot = memo(function Dot({ name, x, y, shape, word, selected, onSelect }: Omit<NodeProps, "store"> & Look) {
+  return (
+    <button
+      type="button"
+      className={`dot-node${selected ? " sel" : ""}`}
+      style={{ left: x, top: y }}
+      title={`${name}: ${word}`}
+      aria-label={`${name}: ${word}`}
+      onClick={() => onSelect(name)}
+    >
+      <StatusShape shape={shape} />
+    </button>
+  );
+});
+
+const Node = memo(function Node({ store, name, x, y, selected, onSelect }: NodeProps) {
   const unit = useUnit(store, name);
   if (!unit) return null;
   const look = unitLook(unit);
   const kind = cellClass(unit);
   const working = unit.status === "running" || unit.status === "rolling_back";
-  if (dot) {
-    return (
-      <button
-        type="button"
-        className={`dot-node${selected ? " sel" : ""}`}
-        style={{ left: x + NODE.width / 2 - 12, top: y + NODE.height / 2 - 12 }}
-        title={`${name}: ${look.word}`}
-        aria-label={`${name}: ${look.word}`}
-        onClick={() => onSelect(name)}
-      >
-        <StatusShape shape={look.shape} />
-      </button>
-    );
-  }
   return (
     <button
       type="button"
@@ -213,10 +218,10 @@ function Node({ store, name, x, y, dot, selected, onSelect }: NodeProps) {
         <NodeText unit={unit} store={store} />
       </span>
       <span className="hidden-text">{look.word}</span>
-      {working ? <span className="pb" style={{ width: `${Math.max(4, progressOf(unit) * 100)}%` }} /> : null}
+      {working ? <span className="pb" style={{ transform: `scaleX(${Math.max(0.04, progressOf(unit))})` }} /> : null}
     </button>
   );
-}
+});
 
 function NodeText({ unit, store }: { unit: UnitModel; store: RunStore }) {
   const now = useNow() + store.clockOffset;

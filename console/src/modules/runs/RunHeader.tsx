@@ -92,16 +92,32 @@ export function RunHeader({ store, tenant, selected, onSelect, onReplay }: Props
         ) : null}
         {store.model.trigger ? (
           <span>
-            rolls back because of <b>{store.model.trigger.replaceAll("_", " ")}</b>
+            {run.status === "ended" ? "rolled back" : "rolls back"} because of <b>{store.model.trigger.replaceAll("_", " ")}</b>
           </span>
         ) : null}
         {run.rehearsal ? <span>nothing real is touched</span> : null}
+        {run.status === "running" ? <Quiet store={store} /> : null}
       </div>
       <div className="strip">
         <Strip store={store} selected={selected} onSelect={onSelect} />
         <Totals store={store} />
       </div>
     </header>
+  );
+}
+
+const QUIET_MS = 10_000;
+
+/** Says so when nothing was heard of a run for a while: silence of a run and of a network look the same otherwise. */
+function Quiet({ store }: { store: RunStore }) {
+  usePart(store, "totals");
+  usePart(store, "log");
+  const now = useNow();
+  if (store.freshness !== "live" || store.lastEvent === 0 || now - store.lastEvent < QUIET_MS) return null;
+  return (
+    <span>
+      quiet since <b className="num">{timeOfDay(store.lastEvent + store.clockOffset)}</b>
+    </span>
   );
 }
 

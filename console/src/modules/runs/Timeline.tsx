@@ -3,7 +3,9 @@
  * are drawn. The order does not change under the pointer.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { ChevronDown, ChevronRight } from "lucide-react";
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import type { RefObject } from "react";
 
 import type { RunStore } from "../../api/live/store";
 import type { Phase, UnitModel } from "../../api/live/model";
@@ -11,6 +13,7 @@ import { isOver } from "../../api/live/model";
 import { Segmented } from "../../components/Choice";
 import { Counts } from "../../components/Operations";
 import { StatusShape } from "../../components/StatusShape";
+import type { Shape } from "../../components/StatusShape";
 import { duration, timeOfDay, useNow } from "../../components/Time";
 import { attention, unitLook } from "./looks";
 import { expectedStarts, scaleOf, ticksOf } from "./timeScale";
@@ -23,6 +26,8 @@ export type Show = "all" | "active" | "changed" | "failed";
 const ROW = 24;
 /** The axis stays on top of what scrolls, and moves every row down by its height. */
 const AXIS = 22;
+/** What a time needs beside the next one, in pixels. */
+const TICK = 68;
 
 interface Props {
   store: RunStore;
@@ -36,7 +41,15 @@ interface Props {
   onFind: (text: string) => void;
 }
 
-type Row = { kind: "group"; layer: number; units: UnitModel[] } | { kind: "unit"; name: string };
+type Row = { kind: "group"; layer: number; units: UnitModel[]; open: boolean } | { kind: "unit"; name: string };
+
+/** A run that fits on the screen is shown whole. */
+const FOLDS_FROM = 24;
+
+/** Nothing of it moves any more, and nothing of it went wrong. */
+function isSettled(unit: UnitModel): boolean {
+  return (unit.status === "succeeded" || unit.status === "skipped") && !unit.attention;
+}
 
 export function isChanged(unit: UnitModel): boolean {
   const counts = unit.changes ?? unit.resources.by_op;
@@ -62,14 +75,23 @@ export function shownUnits(units: UnitModel[], show: Show, find: string): UnitMo
   });
 }
 
-function rowsOf(units: UnitModel[], order: Order): Row[] {
+/** Layers that are done fold to one line; those that run, failed or are unknown never do so by themselves. */
+export function rowsOf(units: UnitModel[], order: Order, toggled: ReadonlyMap<number, boolean> = new Map(), selected?: string): Row[] {
   const unitRow = (unit: UnitModel): Row => ({ kind: "unit", name: unit.name });
   if (order === "duration") return [...units].sort((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0)).map(unitRow);
   if (order === "attention") return [...units].sort((a, b) => attention(a) - attention(b)).map(unitRow);
   const rows: Row[] = [];
   const layers = new Map<number, UnitModel[]>();
-  for (const unit of units) layers.set(unit.layer, [...(layers.get(unit.layer) ?? []), unit]);
-  for (const [layer, own] of [...layers].sort(([a], [b]) => a - b)) rows.push({ kind: "group", layer, units: own }, ...own.map(unitRow));
+  for (const unit of units) {
+    const own = layers.get(unit.layer);
+    if (own) own.push(unit);
+    else layers.set(unit.layer, [unit]);
+  }
+  for (const [layer, own] of [...layers].sort(([a], [b]) => a - b)) {
+    const folds = units.length > FOLDS_FROM && own.every(isSettled) && !own.some((unit) => unit.name === selected);
+    const open = toggled.get(layer) ?? !folds;
+    rows.push({ kind: "group", layer, units: own, open }, ...(open ? own.map(unitRow) : []));
+  }
   return rows;
 }
 
@@ -78,7 +100,8 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
   const scroller = useRef<HTMLDivElement>(null);
   const filter = useRef<HTMLInputElement>(null);
   const [held, setHeld] = useState<Row[] | null>(null);
-  const fresh = useMemo(() => rowsOf(shownUnits(units, show, find), order), [units, show, find, order]);
+  const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
+  const fresh = useMemo(() => rowsOf(shownUnits(units, show, find), order, toggled, selected), [units, show, find, order, toggled, selected]);
   // Rows stay where they are while somebody points at them; groups show what is true all the same.
   const key = (row: Row) => (row.kind === "group" ? `layer ${row.layer}` : row.name);
   const moved = held !== null && held.map(key).join() !== fresh.map(key).join();
@@ -86,9 +109,10 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
   useEffect(() => setHeld(null), [order, show, find]);
 
   const now = useNow() + store.clockOffset;
-  const scale = scaleOf(store.model, units, now);
+  const model = store.model;
+  const scale = useMemo(() => scaleOf(model, units, now), [model, units, now]);
   const starts = useMemo(() => expectedStarts(units, now), [units, now]);
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20, scrollPaddingEnd: AXIS });
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 6, scrollPaddingEnd: AXIS });
   const at = rows.findIndex((row) => row.kind === "unit" && row.name === selected);
   useEffect(() => {
     if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });
@@ -98,6 +122,8 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
     window.addEventListener("nimbus:filter", focus);
     return () => window.removeEventListener("nimbus:filter", focus);
   }, []);
+  const room = useRoomFor(scroller);
+  const ticks = ticksOf(scale, Math.max(1, Math.min(7, Math.floor(room / TICK))));
   const count = (test: (unit: UnitModel) => boolean) => units.filter(test).length;
   const over = Boolean(store.model.endedAt);
   return (
@@ -150,10 +176,10 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
         onPointerEnter={() => setHeld(fresh)}
         onPointerLeave={() => setHeld(null)}
       >
-        <Axis scale={scale} now={now} over={over} />
+        <Axis scale={scale} ticks={ticks} now={now} over={over} room={room} />
         <div className="tl-body" style={{ height: Math.max(virtual.getTotalSize(), 1) }}>
           <div className="tl-lines" aria-hidden>
-            {ticksOf(scale).map((tick) => (
+            {ticks.map((tick) => (
               <i key={tick} style={{ left: `${scale.at(tick)}%` }} />
             ))}
             {over ? null : <i className="now" style={{ left: `${scale.at(now)}%` }} />}
@@ -162,9 +188,18 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
             {virtual.getVirtualItems().map((item) => {
               const row = rows[item.index];
               if (!row) return null;
-              const style = { transform: `translateY(${item.start}px)` };
+              const top = item.start;
               return row.kind === "group" ? (
-                <GroupRow key={key(row)} layer={row.layer} units={row.units.map((unit) => store.unit(unit.name) ?? unit)} scale={scale} now={now} style={style} />
+                <GroupRow
+                  key={key(row)}
+                  layer={row.layer}
+                  units={row.units.map((unit) => store.unit(unit.name) ?? unit)}
+                  open={row.open}
+                  onToggle={() => setToggled(new Map(toggled).set(row.layer, !row.open))}
+                  scale={scale}
+                  now={now}
+                  top={top}
+                />
               ) : (
                 <UnitRow
                   key={row.name}
@@ -175,7 +210,7 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
                   expected={starts.get(row.name)}
                   selected={row.name === selected}
                   onSelect={onSelect}
-                  style={style}
+                  top={top}
                 />
               );
             })}
@@ -202,6 +237,7 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
       </div>
       <div className="tl-keys" aria-hidden>
         <span><kbd>J</kbd> <kbd>K</kbd> move</span>
+        <span><kbd>↵</kbd> open unit</span>
         <span><kbd>F</kbd> first failure</span>
         <span><kbd>N</kbd> back to now</span>
         <span><kbd>/</kbd> filter</span>
@@ -211,12 +247,34 @@ export function Timeline({ store, selected, onSelect, order, show, find, onOrder
   );
 }
 
-function Axis({ scale, now, over }: { scale: Scale; now: number; over: boolean }) {
+/** How wide the part of the timeline with the bars is. */
+function useRoomFor(scroller: RefObject<HTMLDivElement | null>): number {
+  const [room, setRoom] = useState(600);
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const measure = () => setRoom(element.querySelector<HTMLElement>(".tl-axis-in")?.clientWidth ?? 600);
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [scroller]);
+  return room;
+}
+
+interface AxisProps {
+  scale: Scale;
+  ticks: number[];
+  now: number;
+  over: boolean;
+  room: number;
+}
+
+function Axis({ scale, ticks, now, over, room }: AxisProps) {
   return (
     <div className="tl-axis" aria-hidden>
       <div className="tl-axis-in">
-        {ticksOf(scale)
-          .filter((tick) => over || Math.abs(scale.at(tick) - scale.at(now)) > 7)
+        {ticks
+          .filter((tick) => over || (Math.abs(scale.at(tick) - scale.at(now)) / 100) * room > TICK - 8)
           .map((tick) => (
             <span key={tick} className="num" style={{ left: `${scale.at(tick)}%` }}>
               {scale.to - scale.from < 20 * 60_000 ? timeOfDay(tick) : timeOfDay(tick).slice(0, 5)}
@@ -235,26 +293,47 @@ function Axis({ scale, now, over }: { scale: Scale; now: number; over: boolean }
 interface GroupProps {
   layer: number;
   units: UnitModel[];
+  open: boolean;
+  onToggle: () => void;
   scale: Scale;
   now: number;
-  style: { transform: string };
+  top: number;
 }
 
-function GroupRow({ layer, units, scale, now, style }: GroupProps) {
+/** How a whole layer stands. */
+function groupShape(units: UnitModel[]): Shape {
+  if (units.some(isFailed)) return "failed";
+  if (units.some(isActive)) return unitLook(units.find(isActive) ?? { status: "running" }).shape;
+  if (units.every((unit) => unit.status === "skipped")) return "same";
+  if (units.some((unit) => unit.status === "rolled_back")) return "rolled";
+  return units.every(isSettled) ? "ok" : "waiting";
+}
+
+function GroupRow({ layer, units, open, onToggle, scale, now, top }: GroupProps) {
   const begun = units.flatMap((unit) => unit.phases.map((phase) => Date.parse(phase.from)));
   const ended = units.flatMap((unit) => unit.phases.map((phase) => (phase.to ? Date.parse(phase.to) : now)));
   const done = units.filter((unit) => isOver(unit) && unit.status !== "not_started").length;
   const same = units.every((unit) => unit.status === "skipped");
   const [from, to] = [Math.min(...begun), Math.max(...ended)];
+  const Icon = open ? ChevronDown : ChevronRight;
   return (
-    <li className="tr grp-row" style={style}>
-      <span className="nm">
+    <li className="tr grp-row" style={{ top }}>
+      <button type="button" className="nm" aria-expanded={open} onClick={onToggle}>
+        <Icon className="s mute" aria-hidden />
+        <StatusShape shape={groupShape(units)} />
         <span className="b">Layer {layer + 1}</span>
-      </span>
+      </button>
       <span className="pr num">{same ? `${units.length} unchanged` : `${done} of ${units.length}`}</span>
       <span className="bars" aria-hidden>
         {begun.length > 0 ? (
-          <i className="bar grp-bar" style={{ left: `${scale.at(from)}%`, width: `${Math.max(0.3, scale.at(to) - scale.at(from))}%` }} />
+          <>
+            <i className="bar grp-bar" style={{ left: `${scale.at(from)}%`, width: `${Math.max(0.3, scale.at(to) - scale.at(from))}%` }} />
+            {!open && scale.at(to) < 80 ? (
+              <span className="lb" style={{ left: `${scale.at(to)}%` }}>
+                {duration(Math.round((to - from) / 1000))}
+              </span>
+            ) : null}
+          </>
         ) : null}
       </span>
     </li>
@@ -269,16 +348,16 @@ interface UnitProps {
   expected: number | undefined;
   selected: boolean;
   onSelect: (unit: string) => void;
-  style: { transform: string };
+  top: number;
 }
 
-function UnitRow({ store, name, scale, now, expected, selected, onSelect, style }: UnitProps) {
+const UnitRow = memo(function UnitRow({ store, name, scale, now, expected, selected, onSelect, top }: UnitProps) {
   const unit = useUnit(store, name);
   if (!unit) return null;
   const look = unitLook(unit);
   const { done, failed, total } = unit.resources;
   return (
-    <li className={selected ? "tr sel" : "tr"} style={style}>
+    <li className={selected ? "tr sel" : "tr"} style={{ top }}>
       <button type="button" className="nm" onClick={() => onSelect(name)} aria-current={selected ? "true" : undefined}>
         <StatusShape shape={look.shape} label={look.word} />
         <span className="trunc">{name}</span>
@@ -296,7 +375,7 @@ function UnitRow({ store, name, scale, now, expected, selected, onSelect, style 
       <Bars unit={unit} scale={scale} now={now} expected={expected} />
     </li>
   );
-}
+});
 
 function Bars({ unit, scale, now, expected }: { unit: UnitModel; scale: Scale; now: number; expected: number | undefined }) {
   const usual = unit.usual_seconds ?? null;

@@ -1,4 +1,6 @@
 /** One cell per unit, in the order of the plan: the whole run at a glance, however large. */
+import { memo } from "react";
+
 import type { RunStore } from "../../api/live/store";
 import type { UnitModel } from "../../api/live/model";
 import { unitLook } from "./looks";
@@ -54,7 +56,7 @@ interface CellProps {
   onSelect: (unit: string) => void;
 }
 
-function Cell({ store, name, selected, onSelect }: CellProps) {
+const Cell = memo(function Cell({ store, name, selected, onSelect }: CellProps) {
   const unit = useUnit(store, name);
   if (!unit) return null;
   const word = `${name}, ${unitLook(unit).word}`;
@@ -68,7 +70,7 @@ function Cell({ store, name, selected, onSelect }: CellProps) {
       tabIndex={-1}
       onClick={() => onSelect(name)}
     >
-      <span className={`cell ${cellClass(unit)}`} style={{ "--p": `${Math.round(progressOf(unit) * 100)}%` } as never} />
+      <span className={`cell ${cellClass(unit)}`} style={{ "--p": `${Math.round(progressOf(unit) * 10) * 10}%` } as never} />
     </button>
   );
-}
+});

@@ -8,6 +8,15 @@ export interface GraphInput {
   needs: (unit: string) => string[];
   /** The edges to draw, each to a later layer; without them those of `needs` that no other path says. */
   edges?: [string, string][];
+  /** How large a unit is drawn, and how far apart. */
+  size?: NodeSize;
+}
+
+export interface NodeSize {
+  width: number;
+  height: number;
+  gapX: number;
+  gapY: number;
 }
 
 export interface PlacedNode {
@@ -30,8 +39,10 @@ export interface GraphLayout {
   height: number;
 }
 
-export const NODE = { width: 146, height: 38 };
-const GAP = { x: 34, y: 12, lane: 12 };
+export const NODE: NodeSize = { width: 146, height: 38, gapX: 34, gapY: 12 };
+/** Of many units only the shape is drawn. */
+export const DOT: NodeSize = { width: 24, height: 24, gapX: 72, gapY: 4 };
+const LANE = 12;
 const SWEEPS = 6;
 
 interface Slot {
@@ -64,9 +75,9 @@ export function reduced(layers: string[][], needs: (unit: string) => string[]): 
   return kept;
 }
 
-export function layoutGraph({ layers, needs, edges = reduced(layers, needs) }: GraphInput): GraphLayout {
+export function layoutGraph({ layers, needs, edges = reduced(layers, needs), size = NODE }: GraphInput): GraphLayout {
   const layerOf = new Map(layers.flatMap((layer, index) => layer.map((name) => [name, index] as const)));
-  const columns: Slot[][] = layers.map((layer) => layer.map((name) => ({ id: name, unit: name, height: NODE.height, y: 0 })));
+  const columns: Slot[][] = layers.map((layer) => layer.map((name) => ({ id: name, unit: name, height: size.height, y: 0 })));
   const neighbours = new Map<string, { left: string[]; right: string[] }>();
   const near = (id: string) => {
     const found = neighbours.get(id) ?? { left: [], right: [] };
@@ -78,7 +89,7 @@ export function layoutGraph({ layers, needs, edges = reduced(layers, needs) }: G
     const ids = [from];
     for (let column = (layerOf.get(from) ?? 0) + 1; column < (layerOf.get(to) ?? 0); column += 1) {
       const id = `${from}>${to}@${column}`;
-      columns[column]?.push({ id, unit: null, height: GAP.lane, y: 0 });
+      columns[column]?.push({ id, unit: null, height: LANE, y: 0 });
       ids.push(id);
     }
     ids.push(to);
@@ -90,17 +101,17 @@ export function layoutGraph({ layers, needs, edges = reduced(layers, needs) }: G
     chains.push({ from, to, ids });
   }
   untangle(columns, near);
-  const height = place(columns, near);
+  const height = place(columns, near, size.gapY);
   const slots = new Map(columns.flat().map((slot) => [slot.id, slot]));
-  const xOf = (column: number) => column * (NODE.width + GAP.x);
+  const xOf = (column: number) => column * (size.width + size.gapX);
   const nodes = columns.flatMap((column, index) =>
     column.flatMap((slot) => (slot.unit ? [{ name: slot.unit, x: xOf(index), y: slot.y }] : [])),
   );
-  const placed = chains.map(({ from, to, ids }) => ({ from, to, points: pointsOf(ids, slots, layerOf.get(from) ?? 0, xOf) }));
-  return { nodes, edges: placed, width: Math.max(0, xOf(columns.length) - GAP.x), height };
+  const placed = chains.map(({ from, to, ids }) => ({ from, to, points: pointsOf(ids, slots, layerOf.get(from) ?? 0, xOf, size.width) }));
+  return { nodes, edges: placed, width: Math.max(0, xOf(columns.length) - size.gapX), height };
 }
 
-function pointsOf(ids: string[], slots: Map<string, Slot>, first: number, xOf: (column: number) => number): [number, number][] {
+function pointsOf(ids: string[], slots: Map<string, Slot>, first: number, xOf: (column: number) => number, width: number): [number, number][] {
   const points: [number, number][] = [];
   ids.forEach((id, index) => {
     const slot = slots.get(id);
@@ -108,7 +119,7 @@ function pointsOf(ids: string[], slots: Map<string, Slot>, first: number, xOf: (
     const middle = slot.y + slot.height / 2;
     const x = xOf(first + index);
     if (index > 0) points.push([x, middle]);
-    if (index < ids.length - 1) points.push([x + NODE.width, middle]);
+    if (index < ids.length - 1) points.push([x + width, middle]);
   });
   return points;
 }
@@ -136,15 +147,15 @@ function untangle(columns: Slot[][], near: Near): void {
 }
 
 /** Gives every slot a height on the page: near its neighbours, in order, without overlap. */
-function place(columns: Slot[][], near: Near): number {
-  const heightOf = (column: Slot[]) => column.reduce((sum, slot) => sum + slot.height + GAP.y, -GAP.y);
+function place(columns: Slot[][], near: Near, gap: number): number {
+  const heightOf = (column: Slot[]) => column.reduce((sum, slot) => sum + slot.height + gap, -gap);
   const tallest = Math.max(0, ...columns.map(heightOf));
   const slots = new Map(columns.flat().map((slot) => [slot.id, slot]));
   for (const column of columns) {
     let y = (tallest - heightOf(column)) / 2;
     for (const slot of column) {
       slot.y = y;
-      y += slot.height + GAP.y;
+      y += slot.height + gap;
     }
   }
   for (let round = 0; round < SWEEPS; round += 1) {
@@ -155,22 +166,22 @@ function place(columns: Slot[][], near: Near): number {
         const middle = around.reduce((sum, one) => sum + one.y + one.height / 2, 0) / around.length;
         slot.y += (middle - slot.height / 2 - slot.y) * 0.5;
       }
-      separate(column, tallest);
+      separate(column, tallest, gap);
     }
   }
   return tallest;
 }
 
-function separate(column: Slot[], tallest: number): void {
+function separate(column: Slot[], tallest: number, gap: number): void {
   let floor = 0;
   for (const slot of column) {
     slot.y = Math.max(slot.y, floor);
-    floor = slot.y + slot.height + GAP.y;
+    floor = slot.y + slot.height + gap;
   }
   let ceiling = tallest;
   for (const slot of [...column].reverse()) {
     slot.y = Math.min(slot.y, ceiling - slot.height);
-    ceiling = slot.y - GAP.y;
+    ceiling = slot.y - gap;
   }
 }
 

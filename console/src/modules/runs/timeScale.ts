@@ -38,10 +38,10 @@ function clamp(percent: number): number {
 
 const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400];
 
-/** Round times, about six of them. */
-export function ticksOf(scale: Scale): number[] {
+/** Round times, about six of them, or as many as there is room for. */
+export function ticksOf(scale: Scale, most = 7): number[] {
   const span = (scale.to - scale.from) / 1000;
-  const step = (STEPS_S.find((one) => span / one <= 7) ?? 86_400) * 1000;
+  const step = (STEPS_S.find((one) => span / one <= most) ?? 86_400) * 1000;
   const ticks: number[] = [];
   for (let tick = Math.ceil(scale.from / step) * step; tick < scale.to; tick += step) ticks.push(tick);
   return ticks;

@@ -75,7 +75,7 @@ export function CommandPalette({ onClose, go, commands, help }: Props) {
       const about = `${one.organization} / ${one.project}, ${one.template}`;
       found.push({ id: one.id, group: "Deployments", label: one.id, about, act: () => go(`/deployments/${one.id}`) });
       const off = may("stack:instance:deploy");
-      found.push({ id: `>deploy ${one.id}`, group: "Commands", label: `Deploy ${one.id}…`, about: one.project, off, act: () => go(`/deployments/${one.id}`) });
+      found.push({ id: `>deploy ${one.id}`, group: "Commands", label: `Deploy ${one.id}…`, about: one.project, off, act: () => go(`/deployments/${one.id}`, { start: "deploy" }) });
     }
     for (const run of runs?.items ?? []) {
       const about = `${actionWord(run.action)} ${run.deployment} ${run.environment}`;

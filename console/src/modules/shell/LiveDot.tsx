@@ -3,12 +3,13 @@ import { useQuery } from "@tanstack/react-query";
 
 import { healthQuery } from "../../api/queries/access";
 import { timeOfDay } from "../../components/Time";
+import { useAway } from "./Banners";
 import { useFrame } from "./frame";
 
 export function LiveDot() {
   const { feed } = useFrame();
   const health = useQuery(healthQuery);
-  const away = health.isError || health.failureCount > 1;
+  const away = useAway();
   let look = "";
   let words = "Live";
   if (away || feed?.freshness === "paused") {

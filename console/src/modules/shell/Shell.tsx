@@ -1,18 +1,21 @@
 /** The frame of every signed-in page: top bar, navigation, keys, palette. */
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { CircleHelp, LogOut, Monitor, Moon, PanelLeft, Search, Sun, UserRound } from "lucide-react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
+import { deploymentsQuery } from "../../api/queries/deployments";
+import { runsQuery } from "../../api/queries/runs";
 import { signOut } from "../../api/queries/session";
 import { IconButton } from "../../components/Button";
 import { Menu } from "../../components/Menu";
 import { ApprovalsBadge, useMyApprovals } from "../approvals/ApprovalsBadge";
 import { useApprovalFeed } from "../approvals/useApprovals";
 import { badge } from "../notifications/about";
+import { Banners } from "./Banners";
 import { Bell } from "../notifications/Bell";
 import { CommandPalette } from "./CommandPalette";
-import { usePlace } from "./context";
+import { useMay, usePlace } from "./context";
 import { useFrame } from "./frame";
 import { KeyHelp, useKeys, useListKeys } from "./keys";
 import { LiveDot } from "./LiveDot";
@@ -52,13 +55,14 @@ export function Shell() {
   useReturn(path);
   useApprovalFeed();
 
-  const commands = useCommands();
+  const commands = useCommands(go, path);
   const narrow = folded || wide;
   return (
     <div className={narrow ? "app narrow" : "app"}>
       <a className="btn skip" href="#main">
         Skip to the page
       </a>
+      <Banners />
       <header className="top">
         <Link to="/" className="brand" aria-label="Nimbus, home">
           <svg className="i" viewBox="0 0 24 24" width="24" height="24" fill="none" stroke="currentColor" strokeWidth="2.1" strokeLinejoin="round" aria-hidden>
@@ -108,17 +112,22 @@ export function Shell() {
   );
 }
 
-function useCommands() {
+function useCommands(go: (to: string) => void, path: string) {
   const leave = useLeave();
+  const waiting = useMyApprovals();
+  const next = waiting.items[0];
+  const run = /^\/(?:runs|plans)\/([0-9a-f-]{36})/.exec(path)?.[1];
   return useMemo(
     () => [
+      { label: "Approve next…", act: () => go(`/approvals/${next?.id ?? ""}`), off: next ? null : "Nothing waits for your decision." },
+      ...(run ? [{ label: "Copy the id of this run", act: () => void navigator.clipboard.writeText(run) }] : []),
       { label: "Theme: light", act: () => chooseTheme("light") },
       { label: "Theme: dark", act: () => chooseTheme("dark") },
       { label: "Theme: as the system", act: () => chooseTheme("system") },
       { label: "Copy a link to this view", act: () => void navigator.clipboard.writeText(location.href) },
       { label: "Sign out", act: leave },
     ],
-    [leave],
+    [leave, go, next, run],
   );
 }
 
@@ -141,7 +150,7 @@ interface NavigationProps {
 
 function Navigation({ permissions, fold, folded }: NavigationProps) {
   const entries = permitted(permissions);
-  const waiting = useMyApprovals();
+  const counts = useCounts(!folded);
   const groups = [...new Set(entries.map((entry) => entry.group))].filter((group) => group !== "Settings");
   const link = (entry: (typeof entries)[number]) => (
     <Link
@@ -153,9 +162,9 @@ function Navigation({ permissions, fold, folded }: NavigationProps) {
     >
       <entry.icon className="i" aria-hidden strokeWidth={1.75} />
       <span>{entry.label}</span>
-      {entry.to === "/approvals" && waiting.items.length > 0 ? (
-        <span className="n" aria-hidden>
-          {badge(waiting.items.length, waiting.more)}
+      {counts[entry.to] ? (
+        <span className={entry.to === "/approvals" ? "n you" : "n"} aria-hidden>
+          {counts[entry.to]}
         </span>
       ) : null}
     </Link>
@@ -176,6 +185,18 @@ function Navigation({ permissions, fold, folded }: NavigationProps) {
       </button>
     </nav>
   );
+}
+
+/** How many there are, beside the entry: decisions for whoever looks, deployments, and what runs. */
+function useCounts(wanted: boolean): Record<string, string | undefined> {
+  const { named } = usePlace();
+  const enabled = useMay()("deployment:definition:read") === null && wanted;
+  const waiting = useMyApprovals();
+  // Nobody reads thousands for a number: it is there once a page has read them.
+  const deployments = useQuery({ ...deploymentsQuery(named), enabled: false }).data?.length ?? 0;
+  const running = useQuery({ ...runsQuery(named, { status: "running" }), enabled }).data?.items.filter((run) => run.status !== "ended").length ?? 0;
+  const shown = (count: number, more = false) => (count > 0 ? badge(count, more) : undefined);
+  return { "/approvals": shown(waiting.items.length, waiting.more), "/deployments": shown(deployments), "/runs": shown(running) };
 }
 
 const THEMES: [Theme, string, typeof Sun][] = [

@@ -1,11 +1,13 @@
 /** The tenant of this tab, and the way to another one: a tree with a field to type ahead. */
-import { useNavigate } from "@tanstack/react-router";
+import { useLocation, useNavigate } from "@tanstack/react-router";
 import { ChevronsUpDown } from "lucide-react";
 import { useState } from "react";
 
 import type { Tenant } from "../../api/queries/session";
 import { Menu } from "../../components/Menu";
+import { useSay } from "../../components/Toasts";
 import { labelOf, usePlace } from "./context";
+import { DESTINATIONS } from "./navigation";
 
 const TILES = 6;
 
@@ -40,6 +42,8 @@ export function TenantSwitcher() {
   const { tenant, tenants, me } = usePlace();
   const [text, setText] = useState("");
   const navigate = useNavigate();
+  const say = useSay();
+  const path = useLocation({ select: (location) => location.pathname });
   const found = tenants
     .map((one) => ({ tenant: one, path: pathOf(one, tenants) }))
     .filter((one) => one.path.toLowerCase().includes(text.toLowerCase()))
@@ -49,7 +53,9 @@ export function TenantSwitcher() {
     setText("");
     const t = next.id === me.tenant.id ? undefined : next.slug || next.id;
     // Lists exist in every tenant; one thing of a tenant does not.
-    void navigate({ to: "/", search: { t } as never });
+    const stays = DESTINATIONS.some((one) => one.to === path);
+    if (!stays) say(`${labelOf(next)} has no page like the one you were on: this is its first one.`);
+    void navigate({ to: stays ? path : "/", search: { t } as never });
   };
   return (
     <Menu

@@ -69,6 +69,8 @@ export function usePageKeys(keys: Record<string, () => void>): void {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event) || !lettersOn()) return;
       const act = latest.current[event.key];
       if (!act) return;
+      // What has the focus answers to Enter itself.
+      if (event.key === "Enter" && (event.target as HTMLElement | null)?.closest("a, button, summary")) return;
       event.preventDefault();
       act();
     };
@@ -111,6 +113,7 @@ type KeyLine = [string, string];
 
 const RUN_KEYS: KeyLine[] = [
   ["j / k", "next or previous unit"],
+  ["Enter", "open the unit"],
   ["f", "first failure"],
   ["n", "back to now"],
   ["[ / ]", "replay: step back or on"],

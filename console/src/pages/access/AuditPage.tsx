@@ -68,8 +68,8 @@ export function AuditPage() {
       </div>
       {proof ? <Proof tenant={tenant.id} /> : null}
       <div className="filters tight">
-        <input className="input sm" type="search" aria-label="Action" placeholder="Action, such as tenants.create" value={search.action ?? ""} onChange={(event) => set({ action: event.target.value || undefined })} />
-        <input className="input sm" type="search" aria-label="Kind of thing" placeholder="Kind of thing, such as user" value={search.resource_type ?? ""} onChange={(event) => set({ resource_type: event.target.value || undefined })} />
+        <input className="input sm" type="search" aria-label="Action" placeholder="Action" title="Such as tenants.create" value={search.action ?? ""} onChange={(event) => set({ action: event.target.value || undefined })} />
+        <input className="input sm" type="search" aria-label="Kind of thing" placeholder="Kind of thing" title="Such as user" value={search.resource_type ?? ""} onChange={(event) => set({ resource_type: event.target.value || undefined })} />
         <select className="input sm" aria-label="Who" value={search.user_id ?? ""} onChange={(event) => set({ user_id: event.target.value || undefined })}>
           <option value="">everybody</option>
           {users.map((user) => (

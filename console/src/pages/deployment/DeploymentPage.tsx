@@ -31,7 +31,7 @@ type Tab = "environments" | "runs" | "manifest";
 export function DeploymentPage() {
   const { deployment: id = "" } = useParams({ strict: false }) as { deployment?: string };
   const { named } = usePlace();
-  const search = useSearch({ strict: false }) as { tab?: Tab };
+  const search = useSearch({ strict: false }) as { tab?: Tab; start?: StartAct };
   const navigate = useNavigate();
   const tab = search.tab ?? "environments";
   const deployment = useQuery(deploymentQuery(named, id));
@@ -70,7 +70,13 @@ export function DeploymentPage() {
       <div id="deployment-panel" role="tabpanel" aria-labelledby={`deployment-panel-${tab}`} className="col">
         {tab === "environments" ? (
           environments.data ? (
-            <Environments deployment={id} environments={environments.data} />
+            <Environments
+              deployment={id}
+              environments={environments.data}
+              // Who comes with a command is asked at once, about the first environment that can be deployed to.
+              start={search.start}
+              onStarted={() => void navigate({ to: `/deployments/${id}`, search: ((before: object) => ({ ...before, start: undefined })) as never, replace: true })}
+            />
           ) : (
             <Skeleton rows={3} />
           )
@@ -114,8 +120,17 @@ export function useActOff(environment: Environment | undefined): (act: StartAct)
   };
 }
 
-function Environments({ deployment, environments }: { deployment: string; environments: Environment[] }) {
-  const [asked, setAsked] = useState<{ act: StartAct; environment: string } | null>(null);
+interface EnvironmentsProps {
+  deployment: string;
+  environments: Environment[];
+  start: StartAct | undefined;
+  onStarted: () => void;
+}
+
+function Environments({ deployment, environments, start, onStarted }: EnvironmentsProps) {
+  const first = environments.find((one) => one.enabled)?.name;
+  const [chosen, setAsked] = useState<{ act: StartAct; environment: string } | null>(null);
+  const asked = chosen ?? (start && first ? { act: start, environment: first } : null);
   const [promoting, setPromoting] = useState<{ from: Environment; to: Environment } | null>(null);
   const { named } = usePlace();
   return (
@@ -132,7 +147,10 @@ function Environments({ deployment, environments }: { deployment: string; enviro
           />
         ))}
       </div>
-      {asked ? <StartRunDialog {...asked} deployment={deployment} tenant={named} onClose={() => setAsked(null)} /> : null}
+      {asked ? <StartRunDialog {...asked} deployment={deployment} tenant={named} onClose={() => {
+        setAsked(null);
+        if (start) onStarted();
+      }} /> : null}
       {promoting ? (
         <PromoteDialog
           deployment={deployment}

@@ -38,8 +38,14 @@ interface Filter {
 }
 
 function rowsOf(deployments: Deployment[], runs: Run[], older: boolean): Row[] {
+  const runsOf = new Map<string, Run[]>();
+  for (const run of runs) {
+    const known = runsOf.get(run.deployment);
+    if (known) known.push(run);
+    else runsOf.set(run.deployment, [run]);
+  }
   return deployments.map((deployment) => {
-    const own = runs.filter((run) => run.deployment === deployment.id);
+    const own = runsOf.get(deployment.id) ?? [];
     const acts = own.filter((run) => run.action !== "preview");
     const newest = new Map<string, Run>();
     for (const run of acts) if (!newest.has(run.environment)) newest.set(run.environment, run);
@@ -136,13 +142,15 @@ export function DeploymentsPage() {
   const runs = useQuery(runsQuery(named)).data;
   const rows = useMemo(() => rowsOf(deployments.data ?? [], runs?.items ?? [], runs?.more ?? false), [deployments.data, runs]);
   const wanted = (search.find ?? "").toLowerCase();
-  const shown = rows.filter(
-    (row) =>
-      inView(row, view) &&
-      (view === "archived") === Boolean(row.deployment.archived_at) &&
-      `${row.deployment.id} ${row.deployment.project} ${row.deployment.organization} ${row.deployment.template}`
-        .toLowerCase()
-        .includes(wanted),
+  const shown = useMemo(
+    () =>
+      rows.filter(
+        (row) =>
+          inView(row, view) &&
+          (view === "archived") === Boolean(row.deployment.archived_at) &&
+          `${row.deployment.id} ${row.deployment.project} ${row.deployment.organization} ${row.deployment.template}`.toLowerCase().includes(wanted),
+      ),
+    [rows, view, wanted],
   );
   const narrowed = wanted !== "" || view === "failed" || view === "running";
   return (

@@ -4,7 +4,7 @@ import { Link, useSearch } from "@tanstack/react-router";
 
 import type { PermissionKey } from "../../api/generated/openapi";
 import type { Approval } from "../../api/queries/approvals";
-import { deploymentsQuery } from "../../api/queries/deployments";
+import { anyDeploymentQuery } from "../../api/queries/deployments";
 import { runsQuery } from "../../api/queries/runs";
 import type { Run } from "../../api/queries/runs";
 import { Empty, Failed, Skeleton } from "../../components/PageState";
@@ -15,8 +15,8 @@ import { RunTable } from "../../modules/runs/RunTable";
 import { useMay, usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
 
-function needsSomebody(runs: Run[]): Run[] {
-  // The newest run of an environment speaks for it.
+/** Runs that stopped and wait for a person; the newest run of an environment speaks for it. */
+export function needsSomebody(runs: Run[]): Run[] {
   const seen = new Set<string>();
   return runs.filter((run) => {
     const place = `${run.deployment}/${run.environment}`;
@@ -37,7 +37,7 @@ export function HomePage() {
   const search = useSearch({ strict: false }) as { next?: string };
   useCrumbs([{ label: "Home" }]);
   const runs = useQuery(runsQuery(named));
-  const deployments = useQuery(deploymentsQuery(named));
+  const deployed = useQuery(anyDeploymentQuery(named)).data;
   const approvals = useMyApprovals();
   if (runs.isPending) return <div className="page"><Skeleton /></div>;
   if (runs.isError) return <div className="page"><Failed what="Runs were not read" error={runs.error} onRetry={() => void runs.refetch()} /></div>;
@@ -55,7 +55,7 @@ export function HomePage() {
         <NewDeployment off={may("deployment:definition:create")} />
       </div>
       {search.next ? <NextSteps /> : null}
-      {deployments.data?.length === 0 ? (
+      {deployed === false ? (
         <FirstSteps off={may("deployment:definition:create")} />
       ) : (
         <>

@@ -64,6 +64,8 @@ function Wizard({ draft, saved, change, clear }: DraftHandle & { draft: Draft })
   const create = useCreateDeployment(named);
   const start = useStart(named);
   const refused = may("deployment:definition:create");
+  // Up to the first step that lacks something.
+  const complete = Math.min(LAST, [...STEPS.keys(), LAST].find((index) => missing(index, draft) !== null) ?? LAST);
   const lacks = STEPS.map((_, index) => missing(index, draft)).find((one) => one !== null) ?? null;
 
   const finish = async (act: "preview" | "deploy") => {
@@ -109,7 +111,7 @@ function Wizard({ draft, saved, change, clear }: DraftHandle & { draft: Draft })
             <li key={name} aria-current={index === step ? "step" : undefined}>
               <button type="button" onClick={() => go(index)}>
                 <span className="stepno" aria-hidden>
-                  {missing(index, draft) === null && index < LAST ? "✓" : index + 1}
+                  {index < complete ? "✓" : index + 1}
                 </span>
                 {name}
               </button>

@@ -1,16 +1,26 @@
 /** Every unit that changes, with its resources and their properties. Folded units say what is in them. */
+import { useQuery } from "@tanstack/react-query";
 import { ChevronDown, ChevronRight } from "lucide-react";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import type { UnitModel } from "../../api/live/model";
 import type { ResourceRow } from "../../api/live/types";
+import { differenceQuery } from "../../api/queries/states";
+import type { StatePlace } from "../../api/queries/states";
+import { Segmented } from "../../components/Choice";
 import { Counts, kindOf } from "../../components/Operations";
+import { StatusShape } from "../../components/StatusShape";
+import { sparedBy, unchangedOf } from "../../modules/plans/kept";
 import { ResourceDiff, mentions } from "../../modules/plans/PropertyDiff";
+import { useMay, usePlace } from "../../modules/shell/context";
 
 /** So many resources of a unit are drawn at first. */
 const FIRST = 40;
 
 interface Props {
+  place: StatePlace;
+  /** Every unit of the plan, and those of them that change. */
+  all: UnitModel[];
   units: UnitModel[];
   rows: Map<string, ResourceRow[]>;
   reviewed: (unit: string) => boolean;
@@ -26,7 +36,7 @@ interface Props {
   onFind: (text: string) => void;
 }
 
-export function PlanChanges({ units, rows, reviewed, seenBy, onReviewed, selected, open, onToggle, whole, onWhole, find, onFind }: Props) {
+export function PlanChanges({ place, all, units, rows, reviewed, seenBy, onReviewed, selected, open, onToggle, whole, onWhole, find, onFind }: Props) {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const focus = () => field.current?.focus();
@@ -48,7 +58,9 @@ export function PlanChanges({ units, rows, reviewed, seenBy, onReviewed, selecte
       {shown.map((unit) => (
         <UnitChanges
           key={unit.name}
+          place={place}
           unit={unit}
+          spared={sparedBy(unit.name, all)}
           rows={rows.get(unit.name) ?? []}
           find={find}
           open={find !== "" || open.has(unit.name)}
@@ -66,10 +78,22 @@ export function PlanChanges({ units, rows, reviewed, seenBy, onReviewed, selecte
   );
 }
 
+/** Only of what is there before and after the run something can stay. */
+function keeps(row: ResourceRow): boolean {
+  return kindOf(row.op) === "update" || kindOf(row.op) === "replace";
+}
+
+function listed(names: string[]): string {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1) ?? ""}`;
+}
+
 const ORDER = ["delete", "replace", "update", "create", "same"];
 
 interface UnitProps {
+  place: StatePlace;
   unit: UnitModel;
+  /** Units that use what it gives and stay as they are. */
+  spared: string[];
   rows: ResourceRow[];
   find: string;
   open: boolean;
@@ -97,8 +121,19 @@ export function SeenBy({ people }: { people: string[] }) {
   );
 }
 
-function UnitChanges({ unit, rows, find, open, selected, whole, onWhole, onToggle, reviewed, seenBy, onReviewed }: UnitProps) {
+/** Every property that is recorded now, by resource: what does not change is what is left of it. */
+function useRecorded(place: StatePlace, unit: UnitModel, wanted: boolean) {
+  const { named } = usePlace();
+  const mayRead = useMay()("deployment:state:read") === null;
+  const changesSome = ["update", "replace", "create-replacement"].some((op) => (unit.resources.by_op[op] ?? 0) > 0);
+  const found = useQuery({ ...differenceQuery(named, place, unit.name, 0, undefined), enabled: wanted && mayRead && changesSome, staleTime: 60_000 });
+  return new Map((found.data?.resources ?? []).map((one) => [one.urn, one.properties]));
+}
+
+function UnitChanges({ place, unit, spared, rows, find, open, selected, whole, onWhole, onToggle, reviewed, seenBy, onReviewed }: UnitProps) {
   const Icon = open ? ChevronDown : ChevronRight;
+  const [full, setFull] = useState(false);
+  const recorded = useRecorded(place, unit, open);
   const found = (find && !unit.name.includes(find) ? rows.filter((row) => mentions(row, find)) : rows)
     .filter((row) => row.op !== "delete-replaced" || !rows.some((one) => one.urn === row.urn && one.op === "create-replacement"))
     .sort((a, b) => ORDER.indexOf(kindOf(a.op)) - ORDER.indexOf(kindOf(b.op)) || a.type.localeCompare(b.type) || a.name.localeCompare(b.name, "en", { numeric: true }));
@@ -112,6 +147,17 @@ function UnitChanges({ unit, rows, find, open, selected, whole, onWhole, onToggl
           <Counts counts={unit.resources.by_op} />
           <span className="mute small trunc">{unit.needs.length > 0 ? `after ${unit.needs.join(", ")}` : (unit.reason ?? "")}</span>
         </button>
+        {open && recorded.size > 0 ? (
+          <Segmented
+            label={`Properties of ${unit.name}`}
+            value={full ? "full" : "changed"}
+            options={[
+              { value: "changed", label: "Changed only" },
+              { value: "full", label: "Full" },
+            ]}
+            onChange={(value) => setFull(value === "full")}
+          />
+        ) : null}
         <SeenBy people={seenBy} />
         <label className="tick">
           <input type="checkbox" checked={reviewed} onChange={(event) => onReviewed(event.target.checked)} />
@@ -123,7 +169,13 @@ function UnitChanges({ unit, rows, find, open, selected, whole, onWhole, onToggl
       {open ? (
         <>
           {drawn.map((row) => (
-            <ResourceDiff key={`${row.urn} ${row.op}`} row={row} />
+            <ResourceDiff
+              key={`${row.urn} ${row.op}`}
+              row={row}
+              kept={keeps(row) ? unchangedOf(recorded.get(row.urn) ?? [], row.properties ?? []) : undefined}
+              full={full}
+              onFull={() => setFull(true)}
+            />
           ))}
           {found.length > drawn.length ? (
             <button type="button" className="link unit-more" onClick={onWhole}>
@@ -131,6 +183,14 @@ function UnitChanges({ unit, rows, find, open, selected, whole, onWhole, onToggl
             </button>
           ) : null}
           {unit.reason ? <p className="unit-why">Why it would run: {unit.reason}</p> : null}
+          {spared.length > 0 ? (
+            <p className="unit-why row">
+              <StatusShape shape="same" />
+              <span>
+                <b>{listed(spared)}</b> {spared.length === 1 ? "uses" : "use"} what it gives, and {spared.length === 1 ? "needs" : "need"} no update because of it.
+              </span>
+            </p>
+          ) : null}
         </>
       ) : null}
     </article>

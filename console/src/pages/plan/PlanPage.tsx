@@ -174,6 +174,8 @@ function Plan({ run: first, tenant }: { run: Run; tenant: string | undefined }) 
           <ReadFirst risks={risks} marks={marks} ended={ended && review.isSuccess} onSelect={select} />
           <PlanGraph store={store} environment={run.environment} units={units} selected={selected} onSelect={select} />
           <PlanChanges
+            place={{ deployment: run.deployment, environment: run.environment, rehearsal: run.rehearsal }}
+            all={units}
             units={changing}
             rows={rows}
             reviewed={isMarked}
@@ -220,7 +222,7 @@ function ReadFirst({ risks, marks, ended, onSelect }: { risks: PlanRisk[]; marks
             <li key={risk.key} className="risk">
               {look.op === "unknown" ? <StatusShape shape="unknown" /> : <OpGlyph op={look.op} />}
               <span className="grow trunc" title={`${risk.title} ${risk.about}`}>
-                <b>{risk.title}</b> <span className="sec">{risk.about}</span>
+                <b>{risk.title.replace(/[.:]?$/, ".")}</b> <span className="sec">{risk.about}</span>
               </span>
               <SeenBy people={marks.others(risk.key, digest)} />
               <span className={`tag ${look.tone}`}>{look.word}</span>

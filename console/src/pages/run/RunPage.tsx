@@ -1,10 +1,11 @@
 /** `/runs/:id`: a run while it happens, and afterwards. Selection, order and filters live in the address. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 
 import { totalsOf } from "../../api/live/model";
 import type { RunModel } from "../../api/live/model";
+import { perFrame } from "../../api/live/store";
 import type { RunStore } from "../../api/live/store";
 import type { NumberedEvent } from "../../api/live/types";
 import { readAllEvents, runQuery } from "../../api/queries/runs";
@@ -69,8 +70,10 @@ function LiveRun({ run, tenant }: { run: string; tenant: string | undefined }) {
   useFeedIndicator({ freshness: store.freshness, since: store.lastHeard });
   useTitle(store);
 
-  const set = (change: View) =>
-    void navigate({ to: `/runs/${run}`, search: ((before: View) => ({ ...before, ...change })) as never, replace: true });
+  const set = useCallback(
+    (change: View) => void navigate({ to: `/runs/${run}`, search: ((before: View) => ({ ...before, ...change })) as never, replace: true }),
+    [navigate, run],
+  );
   // Until somebody chooses, the unit that needs most attention is shown.
   const busiest = [...units].sort((a, b) => attention(a) - attention(b))[0]?.name;
   const [auto, setAuto] = useState<string>();
@@ -78,7 +81,7 @@ function LiveRun({ run, tenant }: { run: string; tenant: string | undefined }) {
     if (!view.unit && !auto && busiest && version > 0) setAuto(busiest);
   }, [view.unit, auto, busiest, version]);
   const selected = view.unit === "none" ? undefined : (view.unit ?? auto);
-  const select = (unit: string | undefined) => set({ unit: unit ?? "none" });
+  const select = useCallback((unit: string | undefined) => set({ unit: unit ?? "none" }), [set]);
 
   const order = view.order ?? "layer";
   const show = view.show ?? "all";
@@ -96,6 +99,11 @@ function LiveRun({ run, tenant }: { run: string; tenant: string | undefined }) {
       const failed = units.find((unit) => unit.status === "failed" || unit.attention);
       if (failed) select(failed.name);
     },
+    Enter: () => {
+      const at = store.model.run;
+      if (!at || !selected) return;
+      void navigate({ to: `/deployments/${at.deployment}/${at.environment}/units/${selected}`, search: { kind: at.rehearsal ? "rehearsal" : undefined } as never });
+    },
     "/": () => window.dispatchEvent(new Event("nimbus:filter")),
   });
 
@@ -111,6 +119,7 @@ function LiveRun({ run, tenant }: { run: string; tenant: string | undefined }) {
     store.setFreshness("complete");
     setRecording(null);
   };
+  const later = useAfterPaint(store.model.run !== null);
   if (!store.model.run) return <div className="page"><Skeleton rows={8} /></div>;
   return (
     <div className="run-page">
@@ -121,22 +130,40 @@ function LiveRun({ run, tenant }: { run: string; tenant: string | undefined }) {
       {recording ? <Replay store={store} {...recording} onClose={endReplay} /> : null}
       <RunGraph store={store} selected={selected} onSelect={select} />
       <div className="low">
-        <Timeline
-          store={store}
-          selected={selected}
-          onSelect={select}
-          order={order}
-          show={show}
-          find={find}
-          onOrder={(value) => set({ order: value === "layer" ? undefined : value })}
-          onShow={(value) => set({ show: value === "all" ? undefined : value })}
-          onFind={(text) => set({ find: text || undefined })}
-        />
-        <Inspector store={store} run={run} tenant={tenant} unit={selected} onSelect={select} />
+        {later ? (
+          <>
+            <Timeline
+              store={store}
+              selected={selected}
+              onSelect={select}
+              order={order}
+              show={show}
+              find={find}
+              onOrder={(value) => set({ order: value === "layer" ? undefined : value })}
+              onShow={(value) => set({ show: value === "all" ? undefined : value })}
+              onFind={(text) => set({ find: text || undefined })}
+            />
+            <Inspector store={store} run={run} tenant={tenant} unit={selected} onSelect={select} />
+          </>
+        ) : null}
       </div>
       <Announcer store={store} />
     </div>
   );
+}
+
+/** Becomes true with the frame after the first one: what is above is on screen before the rest is made. */
+function useAfterPaint(begun: boolean): boolean {
+  const [painted, setPainted] = useState(false);
+  useEffect(() => {
+    if (!begun) return;
+    let over = false;
+    perFrame(() => setTimeout(() => over || setPainted(true)));
+    return () => {
+      over = true;
+    };
+  }, [begun]);
+  return painted;
 }
 
 /** The first run ends here, and leads home. */

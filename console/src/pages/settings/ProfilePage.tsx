@@ -17,6 +17,7 @@ import { chooseDensity, useDensity } from "../../modules/shell/density";
 import { useCrumbs } from "../../modules/shell/frame";
 import { lettersOn, switchLetters } from "../../modules/shell/keys";
 import { chooseTheme, useTheme } from "../../modules/shell/theme";
+import { agentWords } from "./agent";
 
 export function ProfilePage() {
   const { me } = usePlace();
@@ -112,7 +113,7 @@ function Sessions() {
           rows={sessions.data}
           keyOf={(session) => session.id}
           columns={[
-            { key: "agent", head: "Where", width: "minmax(200px, 1fr)", cell: (session) => session.user_agent ?? "a program" },
+            { key: "agent", head: "Where", width: "minmax(200px, 1fr)", cell: (session) => <span title={session.user_agent ?? undefined}>{agentWords(session.user_agent)}</span> },
             { key: "ip", head: "Address", width: "130px", cell: (session) => <span className="mono">{session.ip_address ?? "–"}</span> },
             { key: "since", head: "Since", width: "110px", cell: (session) => <Time at={session.created_at} /> },
             { key: "until", head: "Until", width: "110px", cell: (session) => <Time at={session.expires_at} /> },

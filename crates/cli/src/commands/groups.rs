@@ -5,6 +5,7 @@
 use clap::Subcommand;
 
 use super::admin::catalog::{self, CatalogCommand};
+use super::admin::fleet;
 use super::admin::zone::{self, ZoneCommand};
 use super::{NimbusCommand, deployment, registration, template};
 
@@ -126,6 +127,15 @@ pub(crate) enum ComponentGroup {
     Remove(catalog::ComponentNameArgs),
     /// List where a component is deployed (catalog instances)
     Instances(catalog::ComponentNameArgs),
+    /// Show what a version would mean for every instance (catalog impact)
+    Impact(fleet::ImpactArgs),
+    /// Preview instances with a version that they do not have (catalog preview)
+    Preview(fleet::PreviewVersionArgs),
+    /// Upgrade one instance to a later version (catalog upgrade)
+    Upgrade(fleet::UpgradeArgs),
+    /// Upgrade instances in waves (catalog rollout)
+    #[command(subcommand)]
+    Rollout(fleet::RolloutCommand),
 }
 
 /// Groups whose verbs stand for other commands; the reference describes those.
@@ -189,6 +199,10 @@ impl NimbusCommand {
                 ComponentGroup::Deprecate(args) => Self::Catalog(CatalogCommand::Deprecate(args)),
                 ComponentGroup::Remove(args) => Self::Catalog(CatalogCommand::Remove(args)),
                 ComponentGroup::Instances(args) => Self::Catalog(CatalogCommand::Instances(args)),
+                ComponentGroup::Impact(args) => Self::Catalog(CatalogCommand::Impact(args)),
+                ComponentGroup::Preview(args) => Self::Catalog(CatalogCommand::Preview(args)),
+                ComponentGroup::Upgrade(args) => Self::Catalog(CatalogCommand::Upgrade(args)),
+                ComponentGroup::Rollout(args) => Self::Catalog(CatalogCommand::Rollout(args)),
             },
             other => other,
         }

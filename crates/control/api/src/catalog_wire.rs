@@ -7,7 +7,7 @@ use nimbus_control_wire::{
     Binding, CatalogComponent, ChangedFile, Cloud, ComponentDetail, ComponentDraft,
     ComponentInstance, ComponentVersion, Constraints, Contract, ContractDifference, GovernanceRule,
     KindInCloud, ResourceKind, SetRule, VersionChanges, ZoneComponent, ZoneDetail, ZoneDraft,
-    ZoneEnvironment, ZoneSummary, ZoneTemplate,
+    ZoneEnvironment, ZoneEnvironmentDetail, ZoneResolver, ZoneSummary, ZoneTemplate,
 };
 use nimbus_core::TenantId;
 use serde_json::{Map, Value};
@@ -140,6 +140,7 @@ pub(crate) fn listed_version(row: app::StoredVersion) -> ComponentVersion {
         published_by: row.published_by.to_string(),
         deprecated_at: maybe_time(row.deprecated_at),
         deprecation: row.deprecation,
+        upgrade_workflow: row.upgrade_workflow,
     }
 }
 
@@ -187,6 +188,8 @@ pub(crate) fn instance(row: app::DeployedComponent) -> ComponentInstance {
         status: row.status,
         deployed_at: maybe_time(row.deployed_at),
         error: row.error_message,
+        upgrade_run: row.upgrade_run.map(|run| run.to_string()),
+        upgrade_from: row.upgrade_from,
         updated_at: time(row.updated_at),
     }
 }
@@ -284,6 +287,26 @@ pub(crate) fn zone_detail(view: app::ZoneView, tenant: TenantId) -> ZoneDetail {
         zone: zone(view.zone, tenant),
         templates: view.templates.into_iter().map(zone_template).collect(),
         platform: view.platform.map(zone_environment),
+        resolver_configs: view.resolver_configs.into_iter().map(resolver).collect(),
+    }
+}
+
+fn resolver(one: app::ResolverConfiguration) -> ZoneResolver {
+    ZoneResolver {
+        resolver: one.resolver.to_string(),
+        owner: one.owner_name,
+        landing_zone: one.place.landing_zone.map(|zone| zone.name),
+        environment: one.place.environment,
+        config: one.config,
+    }
+}
+
+pub(crate) fn environment_detail(view: app::ZoneEnvironmentView) -> ZoneEnvironmentDetail {
+    ZoneEnvironmentDetail {
+        environment: zone_environment(view.environment),
+        resolver_scope: view.resolver_scope.into_iter().map(resolver).collect(),
+        instances: view.instances.into_iter().map(instance).collect(),
+        operations: view.operations.into_iter().map(str::to_owned).collect(),
     }
 }
 
@@ -304,6 +327,7 @@ pub(crate) fn zone_input(draft: ZoneDraft) -> app::ZoneInput {
         account: draft.account,
         region: draft.region,
         system_services: placed(draft.system_services),
+        resolvers: draft.resolvers,
     }
 }
 

@@ -255,6 +255,16 @@ pub(crate) const SUMMARIES: &[(&str, &str)] = &[
     ("system.show", "Show how the installation is"),
     ("workflows.list", "List the installation's workflows"),
     ("workflows.get", "Show a workflow"),
+    ("workflows.query", "Ask a workflow"),
+    (
+        "tenant_schedules.list",
+        "List what a tenant lets start by the clock",
+    ),
+    (
+        "tenant_schedules.put",
+        "Make or change a schedule of a tenant",
+    ),
+    ("tenant_schedules.delete", "Delete a schedule of a tenant"),
     ("schedules.list", "List the platform's schedules"),
     ("schedules.pause", "Pause a schedule"),
     ("schedules.resume", "Let a paused schedule go on"),
@@ -284,6 +294,35 @@ pub(crate) const SUMMARIES: &[(&str, &str)] = &[
         "Say that a version should not be used any more",
     ),
     ("components.instances", "List where a component is deployed"),
+    (
+        "components.impact",
+        "Show what a version would mean for every instance",
+    ),
+    (
+        "components.previews",
+        "Preview instances with a version that they do not have",
+    ),
+    (
+        "components.rollouts.start",
+        "Roll a version out over instances, in waves",
+    ),
+    ("instances.list", "List components that are deployed"),
+    ("instances.get", "Show a component that is deployed"),
+    ("instances.deploy", "Deploy an instance again"),
+    ("instances.destroy", "Destroy an instance"),
+    (
+        "instances.preview",
+        "Preview an instance, with another version if one is given",
+    ),
+    (
+        "instances.upgrade",
+        "Upgrade an instance to a later version of its component",
+    ),
+    ("rollouts.list", "List roll-outs, newest first"),
+    ("rollouts.get", "Show a roll-out with its instances"),
+    ("rollouts.pause", "Let nothing further of a roll-out start"),
+    ("rollouts.resume", "Go on with a roll-out"),
+    ("rollouts.stop", "Stop a roll-out for good"),
     (
         "governance.list",
         "List the rules about components that hold for a tenant",

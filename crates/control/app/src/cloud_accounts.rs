@@ -23,6 +23,7 @@ const CLOUDS: &[(&str, &[&str])] = &[
             "AWS_ACCESS_KEY_ID",
             "AWS_SECRET_ACCESS_KEY",
             "AWS_SESSION_TOKEN",
+            EXPIRATION,
         ],
     ),
     (
@@ -36,6 +37,8 @@ const CLOUDS: &[(&str, &[&str])] = &[
     ),
     ("gcp", &["GOOGLE_CREDENTIALS", "GOOGLE_PROJECT"]),
 ];
+/// When credentials of AWS end, as its command line exports it.
+const EXPIRATION: &str = "AWS_CREDENTIAL_EXPIRATION";
 /// Where keys of Google are exchanged for tokens.
 const GOOGLE_TOKENS: &str = "https://oauth2.googleapis.com/token";
 const GOOGLE_KEY: &str = "GOOGLE_CREDENTIALS";
@@ -186,6 +189,10 @@ fn checked(input: &CloudAccountInput) -> Result<Zeroizing<Vec<u8>>> {
         }
         if value.is_empty() || value.len() > MOST_CREDENTIAL_BYTES {
             let message = format!("{name} is empty or too long");
+            return Err(Failure::field("credentials", message));
+        }
+        if name == EXPIRATION && value.parse::<jiff::Timestamp>().is_err() {
+            let message = format!("{name} has to be a time such as 2026-01-31T12:00:00Z");
             return Err(Failure::field("credentials", message));
         }
         if name == GOOGLE_KEY && !is_service_account_key(value) {

@@ -1,18 +1,20 @@
 //! Configuration items for whoever may see them: lists, one, its history, what is around it, and what people say about
 //! them. Items of runs are made where runs end, and not here.
 
+use std::collections::BTreeSet;
+
 use nimbus_control_auth::operation;
 use nimbus_control_cmdb::{attribute_word, is_relationship, query_words};
 use nimbus_control_store::{
     GraphLimits, GraphPart, ItemFilter, ItemStatus, ListPage, NamedCursor, NewRelationship,
-    RowCursor, StoredHistory, StoredItem, StoredRelationship, StoredSync,
+    RowCursor, StoredHistory, StoredItem, StoredRelationship, StoredSync, TenantTx,
 };
 use nimbus_control_wire::RelateItems;
 use nimbus_core::{ErrorCode, TenantId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::app::{App, EVERY_ENVIRONMENT, Permit};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 
@@ -58,10 +60,11 @@ impl App {
         page: ListPage<NamedCursor>,
     ) -> Result<Vec<StoredItem>> {
         let permit = self.permit(call, operation::LIST_ITEMS, tenant).await?;
-        let filter = filter_of(question)?;
+        let mut filter = filter_of(question)?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
+                filter.environments = self.item_places(tx, call, &permit).await?;
                 let found = tx.item_list(&filter, &page).await?;
                 self.audit(tx, &call.context, permit.record()).await?;
                 Ok(found)
@@ -74,12 +77,65 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let found = tx.item_get(id).await?;
+                let found = self.item_seen(tx, call, &permit, id).await?;
                 self.audit(tx, &call.context, permit.record().on(id))
                     .await?;
                 Ok(found)
             })
             .await
+    }
+
+    /// Environments whose items the caller may see; nothing for all of them.
+    pub(crate) async fn item_places(
+        &self,
+        tx: &mut TenantTx,
+        call: &Call,
+        permit: &Permit,
+    ) -> Result<Option<Vec<String>>> {
+        let names = async || tx.item_environments().await;
+        self.reached(call, permit, names).await
+    }
+
+    /// An item, if the caller may look into its environment. One elsewhere is not there.
+    async fn item_seen(
+        &self,
+        tx: &mut TenantTx,
+        call: &Call,
+        permit: &Permit,
+        id: Uuid,
+    ) -> Result<StoredItem> {
+        let found = tx.item_get(id).await?;
+        match self.sees_item(call, permit, &found) {
+            true => Ok(found),
+            false => Err(Failure::not_found()),
+        }
+    }
+
+    fn sees_item(&self, call: &Call, permit: &Permit, item: &StoredItem) -> bool {
+        let environment = item.environment.as_deref();
+        environment.is_none_or(|environment| self.reaches(call, permit, environment))
+    }
+
+    /// Relationships whose both ends the caller may see.
+    async fn seen_relationships(
+        &self,
+        tx: &mut TenantTx,
+        call: &Call,
+        permit: &Permit,
+        mut found: Vec<StoredRelationship>,
+    ) -> Result<Vec<StoredRelationship>> {
+        if self.reaches(call, permit, EVERY_ENVIRONMENT) {
+            return Ok(found);
+        }
+        let ends = found.iter().flat_map(|one| [one.source_ci, one.target_ci]);
+        let ends: Vec<Uuid> = ends.collect();
+        let items = tx.items_get(&ends).await?;
+        let seen = items
+            .iter()
+            .filter(|item| self.sees_item(call, permit, item));
+        let seen: BTreeSet<Uuid> = seen.map(|item| item.id).collect();
+        found.retain(|one| seen.contains(&one.source_ci) && seen.contains(&one.target_ci));
+        Ok(found)
     }
 
     /// Puts an item into a compartment, or takes it out of any.
@@ -94,6 +150,7 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
+                self.item_seen(tx, call, &permit, id).await?;
                 let item = tx.item_lock(id).await?;
                 if let Some(wanted) = compartment {
                     tx.compartment_get(wanted).await.map_err(|_| {
@@ -131,7 +188,7 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                tx.item_get(id).await?;
+                self.item_seen(tx, call, &permit, id).await?;
                 let found = tx.item_history(id, &page).await?;
                 self.audit(tx, &call.context, permit.record().on(id))
                     .await?;
@@ -157,8 +214,15 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                tx.item_get(id).await?;
-                let found = tx.item_graph(id, limits).await?;
+                self.item_seen(tx, call, &permit, id).await?;
+                let mut found = tx.item_graph(id, limits).await?;
+                found
+                    .items
+                    .retain(|(_, item)| self.sees_item(call, &permit, item));
+                let shown: BTreeSet<Uuid> = found.items.iter().map(|(_, item)| item.id).collect();
+                found
+                    .relationships
+                    .retain(|one| shown.contains(&one.source_ci) && shown.contains(&one.target_ci));
                 self.audit(tx, &call.context, permit.record().on(id))
                     .await?;
                 Ok(found)
@@ -180,8 +244,24 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                tx.item_get(item).await?;
-                let found = tx.relationship_list(item, &page).await?;
+                self.item_seen(tx, call, &permit, item).await?;
+                let mut found = Vec::new();
+                let (mut after, limit) = (page.after, page.limit as usize);
+                // What is left out makes no page shorter: a short one would be taken for the last.
+                while found.len() < limit {
+                    let part = ListPage {
+                        after,
+                        limit: page.limit,
+                    };
+                    let part = tx.relationship_list(item, &part).await?;
+                    let more = part.len() == limit;
+                    after = part.last().map(|last| last.id);
+                    found.extend(self.seen_relationships(tx, call, &permit, part).await?);
+                    if !more {
+                        break;
+                    }
+                }
+                found.truncate(limit);
                 self.audit(tx, &call.context, permit.record().on(item))
                     .await?;
                 Ok(found)
@@ -221,8 +301,8 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let item = tx.item_get(source).await?;
-                tx.item_get(target).await?;
+                let item = self.item_seen(tx, call, &permit, source).await?;
+                self.item_seen(tx, call, &permit, target).await?;
                 let class = tx.classes_named(std::slice::from_ref(&item.class)).await?;
                 let allowed = class.first().map(|class| &class.relationships);
                 if !allowed.is_none_or(|allowed| allows(allowed, &new.relationship)) {
@@ -249,6 +329,9 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 let known = tx.relationship_lock(id).await?;
+                for end in [known.source_ci, known.target_ci] {
+                    self.item_seen(tx, call, &permit, end).await?;
+                }
                 if known.source != "person" {
                     let message = format!("the last {} says that it is there", known.source);
                     return Err(Failure::new(ErrorCode::RELATIONSHIP_KEPT, message));
@@ -275,7 +358,8 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let found = tx.sync_list(&page).await?;
+                let places = self.item_places(tx, call, &permit).await?;
+                let found = tx.sync_list(places.as_deref(), &page).await?;
                 self.audit(tx, &call.context, permit.record()).await?;
                 Ok(found)
             })
@@ -359,6 +443,8 @@ fn filter_of(question: ItemQuestion) -> Result<ItemFilter> {
         rehearsal: question.rehearsal,
         source: question.source,
         cloud_resource_id: question.cloud_resource_id,
+        // Whoever asks fills in what they may see.
+        environments: None,
         words,
         exact_words: exact.collect::<Result<_>>()?,
     })

@@ -222,6 +222,7 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
+                let places = self.item_places(tx, call, &permit).await?;
                 let mut hits = Vec::new();
                 for &kind in SearchKind::ALL {
                     let left = page.limit as usize - hits.len();
@@ -235,7 +236,12 @@ impl App {
                         after: after.map(|after| after.after.clone()),
                         limit: u32::try_from(left).unwrap_or(u32::MAX),
                     };
-                    hits.extend(hits_of(tx, kind, text, &words, part).await?);
+                    let filter = ItemFilter {
+                        words: words.clone(),
+                        environments: places.clone(),
+                        ..ItemFilter::default()
+                    };
+                    hits.extend(hits_of(tx, kind, text, &filter, part).await?);
                 }
                 self.audit(tx, &call.context, permit.record()).await?;
                 Ok(hits)
@@ -248,7 +254,7 @@ async fn hits_of(
     tx: &mut TenantTx,
     kind: SearchKind,
     text: &str,
-    words: &[String],
+    filter: &ItemFilter,
     page: ListPage<NamedCursor>,
 ) -> Result<Vec<(SearchCursor, CmdbHit)>> {
     let hit = |id: Uuid, name: String| {
@@ -280,11 +286,7 @@ async fn hits_of(
             found.into_iter().map(|one| hit(one.id, one.name)).collect()
         }
         SearchKind::Resource => {
-            let filter = ItemFilter {
-                words: words.to_vec(),
-                ..ItemFilter::default()
-            };
-            let found = tx.item_list(&filter, &page).await?;
+            let found = tx.item_list(filter, &page).await?;
             let with_place = found.into_iter().map(|one| {
                 let (place, found) = hit(one.id, one.name);
                 let found = CmdbHit {

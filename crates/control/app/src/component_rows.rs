@@ -42,6 +42,8 @@ pub struct PublishInput {
     pub changelog: String,
     /// Also when somebody who uses it could not take the new version as they are.
     pub allow_breaking: bool,
+    /// How instances get over it, where it breaks the contract of the one before.
+    pub upgrade_workflow: Option<String>,
 }
 
 /// A component with the newest version that there is of it.

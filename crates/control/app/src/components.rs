@@ -6,17 +6,15 @@
 use std::sync::Arc;
 
 use nimbus_catalog::{
-    ComponentDefinition, ContractChanges, ProgramLanguage, SurfaceReader, VersionStep, compare,
-    compare_claims, compare_files, next_version,
+    ComponentDefinition, ContractChanges, ProgramLanguage, SurfaceReader, UpgradeWorkflow,
+    VersionStep, compare, compare_claims, compare_files, next_version,
 };
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_store::{
-    ComponentFilter, DeployedComponent, ListPage, NewVersion, StoreError, StoredComponent,
-    StoredVersion, TenantTx,
+    ComponentFilter, ListPage, NewVersion, StoreError, StoredComponent, StoredVersion, TenantTx,
 };
 use nimbus_core::{ComponentName, Error, ErrorCode, TenantId};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::app::{App, EVERY_ENVIRONMENT, Permit};
 use crate::call::Call;
@@ -179,6 +177,13 @@ impl App {
         if changelog.trim().is_empty() {
             return Err(Failure::field("changelog", "say what changed"));
         }
+        let workflow = input
+            .upgrade_workflow
+            .as_deref()
+            .map(str::parse::<UpgradeWorkflow>);
+        let workflow = workflow
+            .transpose()
+            .map_err(|words| Failure::field("upgrade_workflow", words))?;
         let draft = self
             .inner
             .store
@@ -214,6 +219,10 @@ impl App {
                 if changes.is_breaking() && !input.allow_breaking {
                     self.refuse_breaking(tx, &definition, &changes).await?;
                 }
+                if input.upgrade_workflow.is_some() && before.is_none() {
+                    let words = "a first version has none before it to be upgraded from";
+                    return Err(Failure::field("upgrade_workflow", words));
+                }
                 let step = VersionStep::of(&changes);
                 let before_version = before.as_ref().map(|one| one.semantic_version.as_str());
                 let new = NewVersion {
@@ -223,6 +232,7 @@ impl App {
                     changelog,
                     changes: json!(changes.changes),
                     published_by: call.who.user,
+                    upgrade_workflow: workflow.map(|one| one.to_string()),
                 };
                 let version = tx.version_publish(locked.id, &new).await?;
                 let record = permit.record().on(name).after(json!({
@@ -336,27 +346,6 @@ impl App {
                     contract: compare(&contract_of(&old)?, &contract_of(&new)?),
                     files: compare_files(&files_of(&old.code), &files_of(&new.code)),
                 })
-            })
-            .await
-    }
-
-    /// Where a component is deployed in the tenant.
-    pub async fn component_instances(
-        &self,
-        call: &Call,
-        tenant: TenantId,
-        name: &str,
-        page: ListPage<Uuid>,
-    ) -> Result<Vec<DeployedComponent>> {
-        let operation = operation::LIST_COMPONENT_INSTANCES;
-        let permit = self.permit(call, operation, tenant).await?;
-        self.inner
-            .store
-            .tenant_tx(tenant, async |tx| {
-                let found = tx.instances_of_component(name, &page).await?;
-                self.audit(tx, &call.context, permit.record().on(name))
-                    .await?;
-                Ok(found)
             })
             .await
     }

@@ -1,7 +1,8 @@
 //! Sends what is to be sent: goes to the tenants that are due, takes some of what each has, sends it and notes the outcome.
 //!
 //! Every server does this. A delivery belongs to one of them for the time of a lease; a server that dies delays what it
-//! had. A slow receiver takes places of its tenant alone: a tenant has a few of a server's places, never all.
+//! had. A slow receiver takes places of its tenant alone: a tenant has a few of a server's places, and a customer, with all
+//! tenants that it makes below its own, has never all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use nimbus_control_delivery::{
 };
 use nimbus_control_store::{
     AttemptEnd, DeliveryChannels, DeliveryEnd, StoreError, StoredWebhook, TakenDelivery, TenantTx,
+    WorkTurn,
 };
 use nimbus_core::{Error, ErrorCode, TenantId};
 use tokio::sync::{Notify, watch};
@@ -28,10 +30,11 @@ use crate::mail_text::mail_of;
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// Tenants that are looked at in one round.
-const TENANTS_AT_ONCE: i32 = 64;
-/// What a server sends at once, and of one tenant.
-const PLACES: usize = 32;
-const PLACES_PER_TENANT: usize = 8;
+const TENANTS_AT_ONCE: i32 = 256;
+/// What a server sends at once, of one customer with everything below it, and of one tenant.
+const PLACES: usize = 64;
+const PLACES_PER_CUSTOMER: usize = 8;
+const PLACES_PER_TENANT: usize = 4;
 /// What a lease lasts beyond the longest time that sending may take.
 const MARGIN: Duration = Duration::from_secs(60);
 
@@ -116,8 +119,9 @@ impl App {
     }
 
     async fn begin_due(&self, sending: &mut SendingTasks) -> Result<()> {
-        for tenant in self.inner.store.delivery_due(TENANTS_AT_ONCE).await? {
-            let places = sending.places(tenant);
+        for turn in self.inner.store.delivery_due(TENANTS_AT_ONCE).await? {
+            let tenant = turn.tenant;
+            let places = sending.places(&turn);
             if places == 0 {
                 continue;
             }
@@ -137,7 +141,7 @@ impl App {
             };
             for delivery in ready {
                 let app = self.clone();
-                sending.begin(tenant, async move {
+                sending.begin(&turn, async move {
                     app.send_one(tenant, lease, delivery).await;
                 });
             }
@@ -357,57 +361,57 @@ async fn next_look(wakeup: &Arc<Notify>, pause: Duration) {
 /// What is being sent, and for whom.
 #[derive(Default)]
 struct SendingTasks {
-    tasks: JoinSet<TenantId>,
-    by_tenant: HashMap<TenantId, usize>,
+    tasks: JoinSet<()>,
+    /// Whose each is; a task that panicked is known by its id alone.
+    turns: HashMap<tokio::task::Id, WorkTurn>,
     begun: usize,
 }
 
 impl SendingTasks {
     /// How many more of a tenant can be sent now.
-    fn places(&self, tenant: TenantId) -> usize {
-        let own = self.by_tenant.get(&tenant).copied().unwrap_or_default();
-        let left = PLACES.saturating_sub(self.tasks.len());
-        left.min(PLACES_PER_TENANT.saturating_sub(own))
+    fn places(&self, turn: &WorkTurn) -> usize {
+        let under_way = self.turns.values();
+        let customers = under_way.filter(|other| other.customer == turn.customer);
+        let (mut customer, mut own) = (0, 0);
+        for other in customers {
+            customer += 1;
+            own += usize::from(other.tenant == turn.tenant);
+        }
+        PLACES
+            .saturating_sub(self.tasks.len())
+            .min(PLACES_PER_CUSTOMER.saturating_sub(customer))
+            .min(PLACES_PER_TENANT.saturating_sub(own))
     }
 
-    fn begin(&mut self, tenant: TenantId, work: impl Future<Output = ()> + Send + 'static) {
+    fn begin(&mut self, turn: &WorkTurn, work: impl Future<Output = ()> + Send + 'static) {
         self.begun += 1;
-        *self.by_tenant.entry(tenant).or_default() += 1;
-        self.tasks.spawn(async move {
-            work.await;
-            tenant
-        });
+        let task = self.tasks.spawn(work);
+        self.turns.insert(task.id(), *turn);
     }
 
     /// Ready when one ended; never while there is none.
     async fn one_ended(&mut self) {
-        match self.tasks.join_next().await {
+        match self.tasks.join_next_with_id().await {
             Some(ended) => self.note(ended),
             None => std::future::pending().await,
         }
     }
 
     async fn all_ended(&mut self) {
-        while let Some(ended) = self.tasks.join_next().await {
+        while let Some(ended) = self.tasks.join_next_with_id().await {
             self.note(ended);
         }
     }
 
-    fn note(&mut self, ended: std::result::Result<TenantId, tokio::task::JoinError>) {
-        match ended {
-            Ok(tenant) => {
-                if let Some(count) = self.by_tenant.get_mut(&tenant) {
-                    *count = count.saturating_sub(1);
-                }
-                self.by_tenant.retain(|_, count| *count > 0);
-            }
+    fn note(&mut self, ended: std::result::Result<(tokio::task::Id, ()), tokio::task::JoinError>) {
+        let task = match &ended {
+            Ok((task, ())) => *task,
             Err(error) => {
                 warn!(%error, "a delivery went wrong; it is sent again when its lease ends");
+                error.id()
             }
-        }
-        if self.tasks.is_empty() {
-            self.by_tenant.clear();
-        }
+        };
+        self.turns.remove(&task);
     }
 }
 
@@ -424,18 +428,28 @@ mod tests {
             .unwrap();
         runtime.block_on(async {
             let mut sending = SendingTasks::default();
-            let tenants: Vec<TenantId> = (0..5).map(|_| Uuid::new_v4().into()).collect();
-            for (place, tenant) in tenants.iter().enumerate() {
-                let most = if place < 4 { PLACES_PER_TENANT } else { 0 };
-                assert_eq!(sending.places(*tenant), most, "{place}");
-                for _ in 0..most {
-                    sending.begin(*tenant, async {});
+            let of = |customer: TenantId| WorkTurn {
+                tenant: Uuid::new_v4().into(),
+                customer,
+            };
+            let (greedy, other) = (Uuid::new_v4().into(), Uuid::new_v4().into());
+            // A customer that makes tenants below its own has the places of one.
+            let turns: Vec<WorkTurn> = (0..100).map(|_| of(greedy)).collect();
+            for turn in &turns {
+                for _ in 0..sending.places(turn) {
+                    sending.begin(turn, async {});
                 }
             }
-            assert_eq!(sending.places(tenants[0]), 0);
+            assert_eq!(sending.begun, PLACES_PER_CUSTOMER);
+            assert_eq!(sending.places(&of(greedy)), 0);
+            assert_eq!(sending.places(&of(other)), PLACES_PER_TENANT);
+            let broken = of(other);
+            sending.begin(&broken, async {
+                panic!("as a task does that has a mistake")
+            });
             sending.all_ended().await;
-            assert_eq!(sending.places(tenants[0]), PLACES_PER_TENANT);
-            assert_eq!(sending.begun, PLACES);
+            assert_eq!(sending.places(&broken), PLACES_PER_TENANT);
+            assert_eq!(sending.places(&turns[0]), PLACES_PER_TENANT);
         });
     }
 

@@ -79,6 +79,8 @@ impl App {
                         stacks: Vec::new(),
                     };
                     match rehearsal {
+                        // That there is one is in the manifest; how it is, is for those who may look into it.
+                        _ if !self.reaches(call, &permit, name.as_str()) => {}
                         Some(rehearsal) => {
                             let of = EnvironmentKey {
                                 deployment: deployment.id.clone(),

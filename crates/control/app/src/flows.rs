@@ -9,11 +9,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use nimbus_approvals::{ApprovalChain, ApprovalState, Approver};
 use nimbus_control_flows::{
-    APPROVAL_DECISION, ApprovalStanding, ExportedStates, PlatformWork, RUN_CHANGED, RemovedRecords,
-    RunFlowInput, RunRows, RunStanding, approval_flow_of, new_run_flow,
+    APPROVAL_DECISION, ApprovalStanding, BootstrapInput, BootstrapStanding, ExportedStates,
+    PlatformWork, RUN_CHANGED, RemovedRecords, RunFlowInput, RunProgress, RunRows, RunStanding,
+    ScheduledRun, ScheduledRunInput, approval_flow_of, new_run_flow,
 };
-use nimbus_control_store::{StoreError, StoredRun, WorkTurn};
+use nimbus_control_store::{
+    StoreError, StoredApproval, StoredDecision, StoredRun, TenantEnvironment, TenantTx, WorkTurn,
+};
 use nimbus_core::{Error, ErrorCode, TenantId};
 use nimbus_workflows::{Control, FlowId};
 use serde_json::Value;
@@ -22,6 +26,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
+use crate::run_view::resource_counts;
 
 /// The way to workflows.
 #[derive(Clone)]
@@ -50,6 +55,9 @@ impl App {
         let mut open = 0;
         for WorkTurn { tenant, .. } in self.inner.store.work_turns().await? {
             open += self.begin_flows_of(tenant).await?;
+        }
+        for tenant in self.inner.store.bootstrap_tenants().await? {
+            self.begin_bootstraps_of(tenant).await?;
         }
         Ok(open)
     }
@@ -86,7 +94,11 @@ impl App {
         }
         let app = self.clone();
         tokio::spawn(async move {
-            if let Err(failure) = app.begin_flows_of(tenant).await {
+            let begun = async {
+                app.begin_flows_of(tenant).await?;
+                app.begin_bootstraps_of(tenant).await
+            };
+            if let Err(failure) = begun.await {
                 unheard(tenant, &failure);
             }
         });
@@ -109,6 +121,25 @@ impl App {
         Ok(open.len())
     }
 
+    /// Starts the workflow of every environment that is on its way and has none.
+    async fn begin_bootstraps_of(&self, tenant: TenantId) -> Result<()> {
+        let Some(FlowControl(control)) = self.inner.flows.get() else {
+            return Ok(());
+        };
+        let store = &self.inner.store;
+        let begun = store.tenant_tx(tenant, async |tx| tx.environments_begun(None).await);
+        let begun = match begun.await {
+            Err(StoreError::TenantUnknown) => return Ok(()),
+            begun => begun?,
+        };
+        for environment in &begun {
+            control
+                .start(bootstrap_of(tenant, environment).new_flow()?)
+                .await?;
+        }
+        Ok(())
+    }
+
     async fn tell_flow(&self, control: &dyn Control, tenant: TenantId, run: Uuid) -> Result<()> {
         let store = &self.inner.store;
         let run = store.tenant_tx(tenant, async |tx| tx.run_find(run).await);
@@ -119,7 +150,22 @@ impl App {
         }
         let id = input_of(tenant, &run).flow_id()?;
         signal(control, &approval_flow_of(&id)?, APPROVAL_DECISION).await?;
-        signal(control, &id, RUN_CHANGED).await
+        signal(control, &id, RUN_CHANGED).await?;
+        let store = &self.inner.store;
+        let waiting = store.tenant_tx(tenant, async |tx| tx.environments_begun(Some(run.id)).await);
+        for environment in waiting.await? {
+            let id = bootstrap_of(tenant, &environment).flow_id()?;
+            signal(control, &id, RUN_CHANGED).await?;
+        }
+        Ok(())
+    }
+}
+
+fn bootstrap_of(tenant: TenantId, environment: &TenantEnvironment) -> BootstrapInput {
+    BootstrapInput {
+        tenant,
+        environment: environment.id,
+        attempt: environment.bootstrap,
     }
 }
 
@@ -132,7 +178,12 @@ fn input_of(tenant: TenantId, run: &StoredRun) -> RunFlowInput {
 }
 
 async fn begin(control: &dyn Control, tenant: TenantId, run: &StoredRun) -> Result<()> {
-    if let Some(new) = new_run_flow(&run.action, &input_of(tenant, run))? {
+    let action = if run.upgrades {
+        "upgrade"
+    } else {
+        run.action.as_str()
+    };
+    if let Some(new) = new_run_flow(action, &input_of(tenant, run))? {
         control.start(new).await?;
     }
     Ok(())
@@ -176,6 +227,14 @@ impl PlatformWork for App {
     async fn export_states(&self) -> Result<ExportedStates, Error> {
         coded(Self::export_states(self).await)
     }
+
+    async fn start_scheduled(
+        &self,
+        input: &ScheduledRunInput,
+        key: &str,
+    ) -> Result<ScheduledRun, Error> {
+        coded(self.scheduled_start(input, key).await)
+    }
 }
 
 #[async_trait]
@@ -187,12 +246,21 @@ impl RunRows for App {
         life: i32,
     ) -> Result<Option<RunStanding>, Error> {
         let store = &self.inner.store;
-        let found = store.tenant_tx(tenant, async |tx| tx.run_find(run).await);
-        match found.await {
-            Ok(run) if run.life == life => Ok(Some(standing(run))),
+        let found = store.tenant_tx(tenant, async |tx| {
+            let run = tx.run_find(run).await?;
             // It went on before anybody looked how this life ended.
-            Ok(_) | Err(StoreError::NotFound(_) | StoreError::TenantUnknown) => Ok(None),
-            Err(error) => Err(error.into()),
+            if run.life != life {
+                return Ok(None);
+            }
+            let progress = match run.began_at {
+                Some(_) => Some(progress_of(tx, &run).await?),
+                None => None,
+            };
+            Ok::<_, Failure>(Some(standing(run, progress)))
+        });
+        match found.await {
+            Err(failure) if failure.error.code() == ErrorCode::RESOURCE_NOT_FOUND => Ok(None),
+            found => coded(found),
         }
     }
 
@@ -214,10 +282,32 @@ impl RunRows for App {
             let left = deadline.0.duration_since(now).as_secs();
             u64::try_from(left).unwrap_or_default()
         });
+        let store = &self.inner.store;
+        let decisions = store.tenant_tx(tenant, async |tx| tx.decisions_on(&[approval]).await);
+        let decisions = decisions.await.map_err(Error::from)?;
         Ok(Some(ApprovalStanding {
+            pending: waited_for(&found, &decisions),
+            approved: decisions
+                .iter()
+                .filter(|one| one.verdict == "approve")
+                .map(|one| one.person.to_string())
+                .collect(),
             status: found.status,
             seconds_left: left,
         }))
+    }
+
+    async fn bootstrap_standing(
+        &self,
+        tenant: TenantId,
+        environment: Uuid,
+        attempt: i32,
+    ) -> Result<Option<BootstrapStanding>, Error> {
+        coded(self.bootstrap_looked_at(tenant, environment, attempt).await)
+    }
+
+    async fn configure_resolvers(&self, tenant: TenantId, environment: Uuid) -> Result<(), Error> {
+        coded(self.bootstrap_configure(tenant, environment).await)
     }
 
     async fn stop_run(&self, tenant: TenantId, run: Uuid) -> Result<(), Error> {
@@ -227,7 +317,57 @@ impl RunRows for App {
     }
 }
 
-fn standing(run: StoredRun) -> RunStanding {
+/// The approvers of the step that is decided now who have said nothing to it.
+fn waited_for(request: &StoredApproval, decisions: &[StoredDecision]) -> Vec<String> {
+    let state = serde_json::from_value::<ApprovalState>(request.state.clone());
+    let chain = serde_json::from_value::<ApprovalChain>(request.chain.clone());
+    let (
+        Ok(ApprovalState::Pending {
+            step, escalated, ..
+        }),
+        Ok(chain),
+    ) = (state, chain)
+    else {
+        return Vec::new();
+    };
+    let Some(step_of) = chain.steps.get(step) else {
+        return Vec::new();
+    };
+    let spoken = |place: usize| {
+        let here = decisions
+            .iter()
+            .filter(|one| usize::try_from(one.step) == Ok(step));
+        here.flat_map(|one| &one.covers)
+            .any(|covered| usize::try_from(*covered) == Ok(place))
+    };
+    let own = step_of.approvers.iter().enumerate();
+    let own = own.filter(|(place, _)| !spoken(*place)).map(|(_, one)| one);
+    let others = step_of.escalate_to.iter().filter(|_| escalated);
+    own.chain(others)
+        .map(|one| match one {
+            Approver::User(user) => format!("user:{user}"),
+            Approver::Group(group) => format!("group:{group}"),
+        })
+        .collect()
+}
+
+/// How many resources a run has changed, by its events.
+async fn progress_of(tx: &mut TenantTx, run: &StoredRun) -> Result<RunProgress> {
+    let counts = resource_counts(tx, run).await?;
+    let of = |words: &[&str]| -> u64 {
+        let known = words.iter().filter_map(|word| counts.by_op.get(*word));
+        known.sum()
+    };
+    Ok(RunProgress {
+        created: of(&["create", "create-replacement", "import"]),
+        updated: of(&["update"]),
+        deleted: of(&["delete", "delete-replaced"]),
+        failed: counts.failed,
+        total: counts.total,
+    })
+}
+
+fn standing(run: StoredRun, progress: Option<RunProgress>) -> RunStanding {
     let text = |problem: &Value, key: &str| problem[key].as_str().unwrap_or_default().to_owned();
     RunStanding {
         problem: run
@@ -237,6 +377,7 @@ fn standing(run: StoredRun) -> RunStanding {
         status: run.status,
         result: run.result,
         approval: run.approval,
+        progress,
     }
 }
 

@@ -265,6 +265,22 @@ impl App {
     }
 }
 
+/// Every rule that would refuse one stack of a run, in words.
+pub(crate) fn refusals(
+    rules: &[StoredRule],
+    run: &GovernedRun<'_>,
+    versions: &ChosenVersions,
+    stack: &ComponentName,
+) -> Result<Vec<String>> {
+    let bound = bound_inputs(versions, stack)?;
+    let in_force = rules_in_force(rules, stack.as_str());
+    let refused = in_force.filter_map(|rule| {
+        let held = allowed(rule, stack).and_then(|()| within(rule, stack, run, &bound));
+        held.err().map(|failure| failure.error.to_string())
+    });
+    Ok(refused.collect())
+}
+
 fn allowed(rule: &StoredRule, stack: &ComponentName) -> Result<()> {
     if rule.is_allowed {
         return Ok(());

@@ -32,11 +32,14 @@ mod drafts;
 mod environments;
 mod failure;
 mod feeds;
+mod fleet;
 mod flows;
 mod gates;
 mod governance;
 mod groups;
+mod in_name;
 mod input;
+mod instances;
 mod kept_paths;
 mod key_files;
 mod keys;
@@ -51,9 +54,12 @@ mod recover;
 mod relay;
 mod repeat;
 mod resolvers;
+mod resource_counts;
 mod retention;
 mod review;
 mod roles;
+mod rollout_worker;
+mod rollouts;
 mod run_fold;
 mod run_input;
 mod run_signals;
@@ -68,15 +74,19 @@ mod state_diff;
 mod state_exports;
 mod states;
 mod system;
+mod tenant_schedules;
 mod tenants;
 mod topic_watchers;
 mod unit_states;
+mod upgrade_fit;
+mod upgrade_views;
 mod users;
 mod versions;
 mod webhooks;
 mod wiring;
 mod workflows;
 mod workspace;
+mod zone_bootstrap;
 mod zone_environments;
 mod zones;
 
@@ -102,8 +112,10 @@ pub use deployments::DeploymentInput;
 pub use environments::{DeploymentEnvironment, DeploymentOutline, outline};
 pub use failure::{Failure, FieldProblem, Result};
 pub use feeds::{AuditFeed, DeploymentFeed};
+pub use fleet::{FleetFilter, FleetImpact, FleetPreview, InstanceImpact};
 pub use governance::RuleInput;
 pub use groups::{GroupPatch, NewGroup};
+pub use instances::InstanceInput;
 pub use key_files::GivenKeys;
 pub use keys::{CreatedKey, KeyInput};
 pub use library::{StackEntry, TemplateEntry};
@@ -115,6 +127,7 @@ pub use relay::LiveRelay;
 pub use repeat::{KeptAnswer, RequestKey};
 pub use resolvers::{ImageInput, PoolInput, ResolverConfigInput};
 pub use roles::{AssignmentInput, PermissionQuestion, RoleInput, RoleView};
+pub use rollouts::{RolloutInput, RolloutView};
 pub use run_input::{OrderCheck, RunInput};
 pub use run_signals::RunSignal;
 pub use run_view::{FeedPart, LogQuestion, RunChoice, RunFeed, describe_run};
@@ -124,16 +137,22 @@ pub use setup::SetupInput;
 pub use sign_in::{LoginInput, SignedIn};
 pub use states::{StatePlace, StateSource, StoredUnitState, UnitNames, UnitStateSource};
 pub use system::SystemSource;
+pub use tenant_schedules::ScheduleInput;
 pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
 pub use unit_states::UnitPlace;
+pub use upgrade_fit::UpgradeVerdict;
+pub use upgrade_views::{
+    describe_impact, describe_preview, describe_rollout, describe_rollout_detail, rollout_input,
+};
 pub use users::{UserInput, UserPatch};
 pub use webhooks::{CreatedWebhook, describe_webhook};
 pub use workflows::WorkflowQuestion;
-pub use zone_environments::ZoneEnvironmentInput;
+pub use zone_environments::{ZoneEnvironmentInput, ZoneEnvironmentView};
 pub use zones::{PlacedComponent, ZoneInput, ZoneView};
 
 pub use nimbus_catalog::{
-    ComponentContract, ContractBinding, ContractChange, FileChange, ParameterRules, SurfaceReader,
+    ComponentContract, ContractBinding, ContractChange, FileChange, ParameterRules, PauseReason,
+    RolloutPolicy, RolloutSignal, RolloutState, SurfaceReader, WaveRule,
 };
 pub use nimbus_control_audit::{AuditEntry, ChainVerdict};
 pub use nimbus_control_auth::access::Decision;
@@ -143,10 +162,11 @@ pub use nimbus_control_events::{EventTopic, FanOut, LiveCursor, LiveEvent};
 pub use nimbus_control_store::{
     AddressPool, ApiKey, ApprovalFilter, AuditFilter, CatalogImage, CloudAccount, Compartment,
     ComponentFilter, DeliveryFilter, DeployedComponent, DeploymentFilter, EnvironmentTemplate,
-    Group, HeldLease, LandingZone, LeaseFilter, ListPage, NamedCursor, PoolUsage,
-    ResolverConfiguration, RoleAssignment, RowCursor, RunFilter, SemanticCloud, SemanticMapping,
-    SemanticType, Session, SetupStatus, StoredClass, StoredComponent, StoredDelivery,
-    StoredDeployment, StoredEvent, StoredHistory, StoredImport, StoredItem, StoredNotification,
-    StoredRelationship, StoredResolver, StoredRule, StoredRun, StoredSync, StoredVersion, Tenant,
-    TenantEnvironment, TenantFilter, Timestamp, User, ZoneRef,
+    FleetInstance, Group, HeldLease, InstanceFilter, LandingZone, LeaseFilter, ListPage,
+    NamedCursor, PoolUsage, ResolverConfiguration, RoleAssignment, RolloutInstance, RowCursor,
+    RunFilter, SemanticCloud, SemanticMapping, SemanticType, Session, SetupStatus, StoredClass,
+    StoredComponent, StoredDelivery, StoredDeployment, StoredEvent, StoredHistory, StoredImport,
+    StoredItem, StoredNotification, StoredRelationship, StoredResolver, StoredRollout, StoredRule,
+    StoredRun, StoredSync, StoredVersion, Tenant, TenantEnvironment, TenantFilter, TenantSchedule,
+    Timestamp, User, ZoneRef,
 };

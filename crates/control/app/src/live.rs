@@ -30,7 +30,7 @@ pub enum LiveRoom {
     Tenant(TenantId),
     /// What is about a person.
     User(UserId),
-    /// What is about a deployment, a run, a user or a tenant.
+    /// What is about a deployment, a run, a configuration item, a user or a tenant.
     Resource(String),
     /// What is about a deployment (`D1BRV40`), or about one of its environments (`D1BRV40/dev`).
     StackInstance(String),
@@ -195,6 +195,11 @@ impl App {
         let user = store.tenant_tx(tenant, async |tx| tx.user_get(uuid.into()).await);
         if user.await.is_ok() {
             return self.ensure_has(call, path, operation::GET_USER, None);
+        }
+        let item = store.tenant_tx(tenant, async |tx| tx.item_get(uuid).await);
+        if let Ok(item) = item.await {
+            let environment = item.environment.as_deref();
+            return self.ensure_has(call, path, operation::GET_ITEM, environment);
         }
         let below = self.path(call, uuid.into()).await?;
         self.ensure_has(call, &below, operation::GET_TENANT, None)

@@ -292,6 +292,8 @@ impl App {
                     let found = tx.pool_find(name).await?;
                     filter.pool = Some(found.ok_or_else(Failure::not_found)?.id);
                 }
+                let names = async || tx.lease_environments().await;
+                filter.environments = self.reached(call, &permit, names).await?;
                 let found = tx.lease_list(&filter, &page).await?;
                 self.audit(tx, &call.context, permit.record()).await?;
                 Ok(found)

@@ -8,7 +8,8 @@ use nimbus_control_auth::operation::{self, Need, Operation};
 use nimbus_control_events::NoticeTopic;
 use nimbus_control_store::{LogCursor, RunLogFilter, StoredEvent, StoredRun, TenantTx};
 use nimbus_control_wire::{
-    NumberedEvent, ProgressFrame, Run, RunDetail, RunLinks, RunLogLine, RunLogPage, UnitResources,
+    NumberedEvent, ProgressFrame, ResourceCounts, Run, RunDetail, RunLinks, RunLogLine, RunLogPage,
+    UnitResources,
 };
 use nimbus_core::{ErrorCode, TenantId};
 use nimbus_orchestrator::{RunEvent, RunId};
@@ -100,6 +101,12 @@ pub fn describe_run(queued: QueuedRun) -> Run {
         ended_at: row.ended_at.map(time),
         last_seq: row.last_seq,
     }
+}
+
+/// What became of a run's resources so far.
+pub(crate) async fn resource_counts(tx: &mut TenantTx, run: &StoredRun) -> Result<ResourceCounts> {
+    let fold = folded(tx, run).await?;
+    Ok(RunFold::totals(&fold.units(), &fold).resources)
 }
 
 impl App {

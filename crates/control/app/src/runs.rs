@@ -258,13 +258,15 @@ impl App {
         &self,
         call: &Call,
         tenant: TenantId,
-        filter: RunFilter,
+        mut filter: RunFilter,
         page: ListPage<RowCursor>,
     ) -> Result<Vec<StoredRun>> {
         let permit = self.permit(call, operation::LIST_RUNS, tenant).await?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
+                let names = async || tx.run_environments().await;
+                filter.environments = self.reached(call, &permit, names).await?;
                 let runs = tx.run_list(&filter, &page).await?;
                 self.audit(tx, &call.context, permit.record()).await?;
                 Ok(runs)

@@ -116,7 +116,7 @@ impl App {
             settings: input::settings("settings", new.settings)?,
             quotas: json!({}),
         };
-        check_retention(&new.settings)?;
+        check_known(&new.settings)?;
         self.ensure_retention(call, &permit.resource, &json!({}), &new.settings)?;
         self.inner
             .store
@@ -177,7 +177,7 @@ impl App {
             .registry_tx(id, async |tx| {
                 let before = tx.tenant_get(id).await?;
                 if let Some(settings) = &change.settings {
-                    check_retention(settings)?;
+                    check_known(settings)?;
                     self.ensure_retention(call, &permit.resource, &before.settings, settings)?;
                 }
                 let after = tx.tenant_update(id, &change).await?;
@@ -317,13 +317,22 @@ impl App {
     }
 }
 
-/// How long the trail stays in the database is not the tenant's own choice, and has a range.
-fn check_retention(settings: &Value) -> Result<()> {
+/// Settings that the server itself reads are what it can read. How long the trail stays in the database is not the
+/// tenant's own choice, and has a range.
+fn check_known(settings: &Value) -> Result<()> {
     let days = settings.get(RETENTION_SETTING);
     let valid = days.is_none_or(|days| {
         days.as_u64()
             .is_some_and(|days| (1..=MOST_RETENTION_DAYS).contains(&days))
     });
+    // A word where a switch is expected would look like an answer and be none.
+    let alerts = settings.get("drift_alerts");
+    if alerts.is_some_and(|alerts| !alerts.is_boolean()) {
+        return Err(Failure::field(
+            "settings.drift_alerts",
+            "give true or false",
+        ));
+    }
     if valid {
         return Ok(());
     }

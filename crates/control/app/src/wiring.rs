@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use nimbus_catalog::{ComponentContract, ComponentDefinition, ContractChanges, check_wiring};
 use nimbus_control_store::ComponentUser;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode};
-use nimbus_orchestrator::TemplateText;
+use nimbus_orchestrator::{Manifest, TemplateText};
 use serde_json::{Map, Value};
 
 use crate::component_rows::contract_of;
@@ -136,27 +136,43 @@ pub(crate) fn broken_user(
         Err(repeated) => return problem(repeated.to_string()),
     };
     let mut words = input_words(&definition.contract, &values);
-    let gone: BTreeSet<&str> = changes
-        .breaking()
-        .filter_map(|change| change.place.strip_prefix("outputs."))
-        .collect();
-    for (other, entry) in manifest.enabled() {
-        let config = entry.config.get(&environment).into_iter().flatten();
-        for (input, value) in config {
-            for wire in wires(value) {
-                if wire.component == stack && gone.contains(wire.output.as_str()) {
-                    words.push(format!("{other}.{input} takes the output {}", wire.output));
-                }
-            }
-        }
-    }
+    words.extend(broken_wires(&manifest, environment, &stack, changes));
     if words.is_empty() {
         return None;
     }
     problem(words.join("; "))
 }
 
-fn input_words(contract: &ComponentContract, values: &Map<String, Value>) -> Vec<String> {
+/// Stacks that take an output of another one which changes so that they break, or goes.
+pub(crate) fn broken_wires(
+    manifest: &Manifest,
+    environment: EnvironmentName,
+    stack: &ComponentName,
+    changes: &ContractChanges,
+) -> Vec<String> {
+    let gone: BTreeSet<&str> = changes
+        .breaking()
+        .filter_map(|change| change.place.strip_prefix("outputs."))
+        .collect();
+    let mut words = Vec::new();
+    for (other, entry) in manifest.enabled() {
+        let config = entry.config.get(&environment).into_iter().flatten();
+        for (input, value) in config {
+            for wire in wires(value) {
+                if wire.component == *stack && gone.contains(wire.output.as_str()) {
+                    words.push(format!("{other}.{input} takes the output {}", wire.output));
+                }
+            }
+        }
+    }
+    words
+}
+
+/// What is wrong with values under a contract. Those that are known later are held to what can be said of them now.
+pub(crate) fn input_words(
+    contract: &ComponentContract,
+    values: &Map<String, Value>,
+) -> Vec<String> {
     let open: BTreeSet<&String> = values
         .iter()
         .filter(|(_, value)| is_open(value))

@@ -1,7 +1,9 @@
 //! The installation's workflows and schedules, for whoever runs it.
 
 use nimbus_control_auth::operation::{self, Operation};
-use nimbus_control_wire::{PlatformSchedule, PlatformSchedules, WorkflowEntry, WorkflowList};
+use nimbus_control_wire::{
+    PlatformSchedule, PlatformSchedules, WorkflowAnswer, WorkflowEntry, WorkflowList,
+};
 use nimbus_core::{Error, ErrorCode, TenantId};
 use nimbus_workflows::{
     Control, FlowFailure, FlowFilter, FlowId, FlowRecord, FlowState, ScheduleView, When,
@@ -65,6 +67,31 @@ impl App {
         match self.flow_control()?.status(&flow).await {
             Err(error) if error.code() == ErrorCode::WORKFLOW_UNKNOWN => Err(Failure::not_found()),
             found => Ok(entry(found?)),
+        }
+    }
+
+    /// What a workflow says to a query. One that it says nothing to is not there.
+    pub async fn workflow_query(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        id: &str,
+        query: &str,
+    ) -> Result<WorkflowAnswer> {
+        let operation = operation::QUERY_WORKFLOW;
+        let permit = self.permit_platform(call, operation, tenant).await?;
+        let Ok(flow) = FlowId::parse(id) else {
+            return Err(Failure::not_found());
+        };
+        self.record_platform(call, tenant, &permit, Some(id))
+            .await?;
+        match self.flow_control()?.query(&flow, query).await {
+            Err(error) if error.code() == ErrorCode::WORKFLOW_UNKNOWN => Err(Failure::not_found()),
+            Ok(None) => Err(Failure::not_found()),
+            answer => Ok(WorkflowAnswer {
+                query: query.to_owned(),
+                answer: answer?.unwrap_or_default(),
+            }),
         }
     }
 

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use nimbus_control_auth::operation;
 use nimbus_control_store::{
-    LandingZone, ListPage, NewDeployment, NewEnvironment, TenantEnvironment, TenantTx,
+    DeployedComponent, InstanceFilter, LandingZone, ListPage, NewDeployment, NewEnvironment,
+    ResolverConfiguration, TenantEnvironment, TenantTx,
 };
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, TenantId};
 use nimbus_orchestrator::{
     ComponentChoice, InitAnswers, ManifestTemplate, OnFailure, RunAction, render,
 };
+use nimbus_resolvers::ResolverKind;
 use nimbus_runs::RunChoices;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -23,7 +25,7 @@ use crate::call::Call;
 use crate::deployments::{free_id, read_manifest};
 use crate::failure::{Failure, Result};
 use crate::runs::QueueRequest;
-use crate::zones::{PLATFORM, ensure_open, read_placed};
+use crate::zones::{PLATFORM, SEE_RESOLVERS, ensure_open, read_placed};
 
 /// The template that mandatory components are rendered with.
 const TEMPLATE: &str = "landing-zone";
@@ -39,6 +41,29 @@ pub struct ZoneEnvironmentInput {
     /// Bring the components to a simulated cloud.
     pub rehearsal: bool,
 }
+
+/// An environment with what is in it.
+#[derive(Clone, Debug)]
+pub struct ZoneEnvironmentView {
+    pub environment: TenantEnvironment,
+    /// How resolvers are configured in it, each over those before it.
+    pub resolver_scope: Vec<ResolverConfiguration>,
+    /// Components that are deployed in it, or about to be.
+    pub instances: Vec<DeployedComponent>,
+    /// What the caller may do with them.
+    pub operations: Vec<&'static str>,
+}
+
+/// What is done with components once they are there, and what it needs.
+const OPERATIONS: &[(&str, &str)] = &[
+    ("deploy", "component:deploy"),
+    ("preview", "component:preview"),
+    ("upgrade", "component:upgrade"),
+    ("destroy", "component:destroy"),
+    ("refresh", "stack:instance:deploy"),
+];
+/// Most instances that an environment tells.
+const MOST_INSTANCES: u32 = 500;
 
 impl App {
     pub async fn zone_environments(
@@ -66,7 +91,7 @@ impl App {
         tenant: TenantId,
         zone: &str,
         name: &str,
-    ) -> Result<TenantEnvironment> {
+    ) -> Result<ZoneEnvironmentView> {
         let operation = operation::GET_ZONE_ENVIRONMENT;
         let permit = self.permit_in(call, operation, tenant, Some(name)).await?;
         self.inner
@@ -75,7 +100,20 @@ impl App {
                 let found = tx.environment_lock(zone, name).await?;
                 let record = permit.record().on(format!("{zone}/{name}"));
                 self.audit(tx, &call.context, record).await?;
-                found.ok_or_else(Failure::not_found)
+                let environment = found.ok_or_else(Failure::not_found)?;
+                let resolver_scope = match self.has(call, SEE_RESOLVERS, &permit.resource) {
+                    true => scope_of(tx, &environment).await?,
+                    false => Vec::new(),
+                };
+                let instances = instances_in(tx, &environment).await?;
+                let may = |key: &str| self.has(call, key, &permit.resource);
+                let operations = OPERATIONS.iter().filter(|(_, key)| may(key));
+                Ok(ZoneEnvironmentView {
+                    operations: operations.map(|(name, _)| *name).collect(),
+                    environment,
+                    resolver_scope,
+                    instances,
+                })
             })
             .await
     }
@@ -112,6 +150,7 @@ impl App {
                     zone_name: zone.name.clone(),
                     template: input.template.clone(),
                     mandatory_components: components,
+                    resolvers: json!({}),
                     is_platform: false,
                     rehearsal: input.rehearsal,
                     by: call.who.user,
@@ -287,6 +326,56 @@ impl App {
         };
         Ok(self.queue(tx, call, request).await?.id)
     }
+}
+
+/// Configurations of resolvers that are in force in an environment, each over those before it.
+async fn scope_of(
+    tx: &mut TenantTx,
+    environment: &TenantEnvironment,
+) -> Result<Vec<ResolverConfiguration>> {
+    let mut scope = Vec::new();
+    for kind in ResolverKind::ALL {
+        let layers = tx.resolver_layers(kind).await?.into_iter();
+        scope.extend(layers.filter(|one| {
+            let zone = one.place.landing_zone.as_ref();
+            let name = one.place.environment.as_ref();
+            zone.is_none_or(|zone| zone.id == environment.zone_id)
+                && name.is_none_or(|name| *name == environment.name)
+        }));
+    }
+    Ok(scope)
+}
+
+/// What is deployed in an environment: what was mandatory, and everything else that is known to be in its zone.
+async fn instances_in(
+    tx: &mut TenantTx,
+    environment: &TenantEnvironment,
+) -> Result<Vec<DeployedComponent>> {
+    let filter = InstanceFilter {
+        environment: Some(environment.name.clone()),
+        ..InstanceFilter::default()
+    };
+    let page = ListPage {
+        after: None,
+        limit: MOST_INSTANCES,
+    };
+    let mut instances = Vec::new();
+    let mut zones: BTreeMap<String, bool> = BTreeMap::new();
+    for one in tx.instance_list(&filter, &page).await? {
+        let inside = match zones.get(&one.deployment) {
+            Some(inside) => *inside,
+            None => {
+                let zone = tx.environment_zone(&one.deployment, &environment.name);
+                let inside = zone.await? == Some(environment.zone_id);
+                zones.insert(one.deployment.clone(), inside);
+                inside
+            }
+        };
+        if inside && one.status != "destroyed" {
+            instances.push(one);
+        }
+    }
+    Ok(instances)
 }
 
 /// The components of a template of a zone.

@@ -1,11 +1,14 @@
 //! Landing zones: where environments live, with an account of their cloud and services of their own.
 
+use std::collections::BTreeMap;
+
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_store::{
-    EnvironmentTemplate, LandingZone, ListPage, NewEnvironment, NewZone, TenantEnvironment,
-    TenantTx,
+    EnvironmentTemplate, LandingZone, ListPage, NewEnvironment, NewZone, ResolverConfiguration,
+    TenantEnvironment, TenantTx,
 };
 use nimbus_core::{ComponentName, Error, ErrorCode, TenantId};
+use nimbus_resolvers::{ResolverError, ResolverKind, ResolverLayer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -17,6 +20,8 @@ use crate::input;
 /// Components of one zone, or of one template.
 const MOST_COMPONENTS: usize = 50;
 const MOST_PARAMETER_BYTES: usize = 64 * 1024;
+/// Resolvers are the platform's: whoever may not look at them sees none of their configurations here either.
+pub(crate) const SEE_RESOLVERS: &str = "resolver:config:read";
 /// The environment of a zone's own services.
 pub(crate) const PLATFORM: &str = "platform";
 
@@ -39,6 +44,8 @@ pub struct ZoneInput {
     pub account: Option<String>,
     pub region: String,
     pub system_services: Vec<PlacedComponent>,
+    /// How resolvers are configured for it once its services are there, by resolver.
+    pub resolvers: BTreeMap<String, Map<String, Value>>,
 }
 
 /// A zone with what environments are made from in it.
@@ -48,6 +55,8 @@ pub struct ZoneView {
     pub templates: Vec<EnvironmentTemplate>,
     /// The environment of its own services, for whoever it belongs to.
     pub platform: Option<TenantEnvironment>,
+    /// How resolvers are configured for it, each over those before it.
+    pub resolver_configs: Vec<ResolverConfiguration>,
 }
 
 impl App {
@@ -74,7 +83,10 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 let zone = tx.zone_find(name).await?.ok_or_else(Failure::not_found)?;
-                let view = view(tx, zone).await?;
+                let mut view = view(tx, zone).await?;
+                if !self.has(call, SEE_RESOLVERS, &permit.resource) {
+                    view.resolver_configs.clear();
+                }
                 self.audit(tx, &call.context, permit.record().on(name))
                     .await?;
                 Ok(view)
@@ -92,6 +104,11 @@ impl App {
         input: ZoneInput,
     ) -> Result<LandingZone> {
         let permit = self.permit(call, operation, tenant).await?;
+        if !input.resolvers.is_empty() {
+            // What publishing configures, whoever wrote it could have configured.
+            self.permit(call, operation::CONFIGURE_RESOLVER, tenant)
+                .await?;
+        }
         let new = checked(name, input)?;
         self.inner
             .store
@@ -149,7 +166,10 @@ impl App {
                     _ => tx.zone_move(zone.id, "published").await?,
                 };
                 self.platform(tx, call, &zone, rehearsal).await?;
-                let view = view(tx, zone).await?;
+                let mut view = view(tx, zone).await?;
+                if !self.has(call, SEE_RESOLVERS, &permit.resource) {
+                    view.resolver_configs.clear();
+                }
                 let record = permit.record().on(name).after(json!({
                     "status": view.zone.status,
                     "run": view.platform.as_ref().and_then(|one| one.run),
@@ -285,6 +305,13 @@ impl App {
     ) -> Result<()> {
         let known = tx.environment_lock(&zone.name, PLATFORM).await?;
         let environment = match known {
+            Some(known) if known.resolvers != zone.resolvers && known.status != "configuring" => {
+                let known = tx.environment_resolvers(known.id, &zone.resolvers).await?;
+                match known.status.as_str() {
+                    "failed" => known,
+                    _ => return Ok(()),
+                }
+            }
             Some(known) if known.status == "failed" => known,
             Some(_) => return Ok(()),
             None => {
@@ -295,6 +322,7 @@ impl App {
                     zone_name: zone.name.clone(),
                     template: None,
                     mandatory_components: zone.system_services.clone(),
+                    resolvers: zone.resolvers.clone(),
                     is_platform: true,
                     rehearsal,
                     by: call.who.user,
@@ -342,10 +370,20 @@ async fn view(tx: &mut TenantTx, zone: LandingZone) -> Result<ZoneView> {
         true => tx.environment_lock(&zone.name, PLATFORM).await?,
         false => None,
     };
+    let mut resolver_configs = Vec::new();
+    for kind in ResolverKind::ALL {
+        let layers = tx.resolver_layers(kind).await?.into_iter();
+        let of_zone = |one: &ResolverConfiguration| {
+            let place = one.place.landing_zone.as_ref();
+            place.is_some_and(|place| place.id == zone.id)
+        };
+        resolver_configs.extend(layers.filter(of_zone));
+    }
     Ok(ZoneView {
         zone,
         templates,
         platform,
+        resolver_configs,
     })
 }
 
@@ -386,8 +424,28 @@ fn checked(name: &str, input: ZoneInput) -> Result<NewZone> {
         account: input.account.filter(|account| !account.is_empty()),
         region: input::optional_name("region", &input.region, 100)?,
         system_services: placed("system_services", &input.system_services)?,
+        resolvers: resolvers(&input.resolvers)?,
         name,
     })
+}
+
+/// Configurations that resolvers take, by resolver.
+fn resolvers(given: &BTreeMap<String, Map<String, Value>>) -> Result<Value> {
+    for (name, config) in given {
+        let field = |words: String| Failure::field(format!("resolvers.{name}"), words);
+        let resolver: ResolverKind = name
+            .parse()
+            .map_err(|error: ResolverError| field(error.to_string()))?;
+        let config = config.clone();
+        let layer = ResolverLayer { resolver, config };
+        layer.check().map_err(|error| field(error.to_string()))?;
+    }
+    let value = json!(given);
+    if value.to_string().len() > MOST_PARAMETER_BYTES {
+        let message = format!("they have more than {MOST_PARAMETER_BYTES} bytes");
+        return Err(Failure::field("resolvers", message));
+    }
+    Ok(value)
 }
 
 /// Components with parameters, each once.

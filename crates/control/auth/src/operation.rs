@@ -37,6 +37,8 @@ const CHOOSING: &[&str] = &[
     "deployments",
     "drafts",
     "environments",
+    "instances",
+    "rollouts",
     "runs",
     "semantic",
     "stacks",
@@ -252,6 +254,10 @@ operations! {
     SHOW_SYSTEM = "system.show" GET "/api/v1/system" Permission("system:setting:read");
     LIST_WORKFLOWS = "workflows.list" GET "/api/v1/workflows" Permission("system:setting:read");
     GET_WORKFLOW = "workflows.get" GET "/api/v1/workflows/{workflow}" Permission("system:setting:read");
+    QUERY_WORKFLOW = "workflows.query" GET "/api/v1/workflows/{workflow}/queries/{query}" Permission("system:setting:read");
+    LIST_TENANT_SCHEDULES = "tenant_schedules.list" GET "/api/v1/tenants/{tenant}/schedules" Permission("workflow:schedule:read");
+    PUT_TENANT_SCHEDULE = "tenant_schedules.put" PUT "/api/v1/tenants/{tenant}/schedules/{schedule}" Permission("workflow:schedule:manage");
+    DELETE_TENANT_SCHEDULE = "tenant_schedules.delete" DELETE "/api/v1/tenants/{tenant}/schedules/{schedule}" Permission("workflow:schedule:manage");
     LIST_SCHEDULES = "schedules.list" GET "/api/v1/schedules" Permission("system:setting:read");
     PAUSE_SCHEDULE = "schedules.pause" POST "/api/v1/schedules/{schedule}/pause" Permission("system:setting:manage");
     RESUME_SCHEDULE = "schedules.resume" POST "/api/v1/schedules/{schedule}/resume" Permission("system:setting:manage");
@@ -266,6 +272,22 @@ operations! {
     COMPARE_COMPONENT_VERSIONS = "components.versions.changes" GET "/api/v1/components/{component}/versions/{version}/changes" Permission("component:definition:read");
     DEPRECATE_COMPONENT = "components.versions.deprecate" POST "/api/v1/components/{component}/versions/{version}/deprecate" Permission("component:version:publish");
     LIST_COMPONENT_INSTANCES = "components.instances" GET "/api/v1/components/{component}/instances" Permission("component:instance:read");
+    COMPONENT_IMPACT = "components.impact" GET "/api/v1/components/{component}/impact" Permission("component:instance:read");
+    PREVIEW_COMPONENT = "components.previews" POST "/api/v1/components/{component}/previews" Permission("component:preview");
+    START_ROLLOUT = "components.rollouts.start" POST "/api/v1/components/{component}/rollouts" Permission("component:upgrade");
+
+    LIST_INSTANCES = "instances.list" GET "/api/v1/instances" Permission("component:instance:read");
+    GET_INSTANCE = "instances.get" GET "/api/v1/instances/{instance}" Permission("component:instance:read");
+    DEPLOY_INSTANCE = "instances.deploy" POST "/api/v1/instances/{instance}/deploy" Permission("component:deploy");
+    DESTROY_INSTANCE = "instances.destroy" POST "/api/v1/instances/{instance}/destroy" Permission("component:destroy");
+    PREVIEW_INSTANCE = "instances.preview" POST "/api/v1/instances/{instance}/preview" Permission("component:preview");
+    UPGRADE_INSTANCE = "instances.upgrade" POST "/api/v1/instances/{instance}/upgrade" Permission("component:upgrade");
+
+    LIST_ROLLOUTS = "rollouts.list" GET "/api/v1/rollouts" Permission("component:instance:read");
+    GET_ROLLOUT = "rollouts.get" GET "/api/v1/rollouts/{rollout}" Permission("component:instance:read");
+    PAUSE_ROLLOUT = "rollouts.pause" POST "/api/v1/rollouts/{rollout}/pause" Permission("component:upgrade");
+    RESUME_ROLLOUT = "rollouts.resume" POST "/api/v1/rollouts/{rollout}/resume" Permission("component:upgrade");
+    STOP_ROLLOUT = "rollouts.stop" POST "/api/v1/rollouts/{rollout}/stop" Permission("component:upgrade");
 
     LIST_GOVERNANCE = "governance.list" GET "/api/v1/tenants/{tenant}/governance" Permission("component:governance:read");
     PUT_GOVERNANCE = "governance.put" PUT "/api/v1/tenants/{tenant}/governance/{component}" Permission("component:governance:manage");

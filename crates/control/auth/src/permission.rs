@@ -143,6 +143,8 @@ permissions! {
     "approval:policy:manage" TenantAdmin Write "set which environments need approval";
     "workflow:definition:read" ReadOnly Read "see workflow definitions";
     "workflow:definition:manage" TenantAdmin Write "edit workflow definitions";
+    "workflow:schedule:read" ReadOnly Read "see what runs by the clock";
+    "workflow:schedule:manage" TenantAdmin Write "let runs start by the clock";
     "workflow:run:signal" User Write "send signals to workflows";
     "impersonation:session:request" Provider Write "ask to act in another user's name";
     "impersonation:session:approve" TenantAdmin Write "let somebody act in a user's name";

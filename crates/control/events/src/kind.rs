@@ -86,6 +86,9 @@ kinds! {
     UNIT_STATUS_CHANGED = "unit.status_changed" RUNS;
     DRIFT_DETECTED = "drift.detected" DRIFT;
     CMDB_CHANGED = "cmdb.changed" CMDB;
+    RESOURCE_CREATED = "resource.created" CMDB;
+    RESOURCE_UPDATED = "resource.updated" CMDB;
+    RESOURCE_DELETED = "resource.deleted" CMDB;
 
     APPROVAL_REQUIRED = "approval.required" APPROVALS;
     APPROVAL_CHANGED = "approval.changed" APPROVALS;

@@ -7,11 +7,14 @@ use std::time::Duration;
 use nimbus_core::{Result, TenantId};
 use nimbus_workflows::{Definitions, Durable, Fail, FlowDef, FlowId, StepDef, StepOptions};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::platform::{PATIENT, may_pass};
 use crate::port::{ApprovalStanding, RunRows};
 
+/// The query who approved, and who is waited for.
+pub const GET_APPROVAL_STATUS: &str = "get_approval_status";
 /// The signal after a decision.
 pub const APPROVAL_DECISION: &str = "approval_decision";
 /// The chain is looked at this often when nobody says anything, in case a signal was lost.
@@ -45,6 +48,12 @@ impl FlowDef for ApprovalChainWorkflow {
             let Some(standing) = standing else {
                 return Ok(None);
             };
+            let said = json!({
+                "status": standing.status,
+                "approved": standing.approved,
+                "pending": standing.pending,
+            });
+            durable.publish(GET_APPROVAL_STATUS, said).await?;
             if standing.status != "pending" {
                 return Ok(Some(standing.status));
             }

@@ -25,6 +25,22 @@ pub struct ExportedStates {
     pub unchanged: u64,
 }
 
+/// Which schedule of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledRunInput {
+    pub tenant: TenantId,
+    pub schedule: String,
+}
+
+/// What a tenant's schedule came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledRun {
+    /// The run that was queued.
+    pub run: Option<Uuid>,
+    /// Why none was.
+    pub refused: Option<String>,
+}
+
 /// What the platform does by the clock. Every call bears being repeated.
 #[async_trait]
 pub trait PlatformWork: Send + Sync + 'static {
@@ -36,6 +52,9 @@ pub trait PlatformWork: Send + Sync + 'static {
     /// Digests whose hour has come. How many people.
     async fn gather_digests(&self) -> Result<u64>;
     async fn export_states(&self) -> Result<ExportedStates>;
+    /// Asks for the run of a tenant's schedule, in the name of whoever made it. `key` is the same in every attempt, and
+    /// gets the same run.
+    async fn start_scheduled(&self, input: &ScheduledRunInput, key: &str) -> Result<ScheduledRun>;
 }
 
 /// Where a run is.
@@ -48,6 +67,20 @@ pub struct RunStanding {
     pub approval: Option<Uuid>,
     /// Why it could not go on: a code and a message for people.
     pub problem: Option<(String, String)>,
+    /// How far it is; nothing before it began.
+    #[serde(default)]
+    pub progress: Option<RunProgress>,
+}
+
+/// How many resources a run has changed so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunProgress {
+    pub created: u64,
+    pub updated: u64,
+    pub deleted: u64,
+    pub failed: u64,
+    /// All that it is about, as far as it is known.
+    pub total: u64,
 }
 
 impl RunStanding {
@@ -63,6 +96,21 @@ pub struct ApprovalStanding {
     pub status: String,
     /// Until time decides again; nothing when it never does.
     pub seconds_left: Option<u64>,
+    /// Who approved, by their ids.
+    #[serde(default)]
+    pub approved: Vec<String>,
+    /// Who is waited for: `user:ID` or `group:ID`.
+    #[serde(default)]
+    pub pending: Vec<String>,
+}
+
+/// Where an environment of a landing zone is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootstrapStanding {
+    /// `provisioning`, `configuring`, `active`, `failed`, `deleting` or `deleted`.
+    pub status: String,
+    /// What it waits for, or what failed.
+    pub run: Option<Uuid>,
 }
 
 /// Runs and approvals, as their rows have them. Nothing here begins or decides anything that a use case does not.
@@ -82,6 +130,18 @@ pub trait RunRows: Send + Sync + 'static {
         tenant: TenantId,
         approval: Uuid,
     ) -> Result<Option<ApprovalStanding>>;
+
+    /// Where an environment is on its way to being used. Nothing when it is gone, or was begun anew since.
+    async fn bootstrap_standing(
+        &self,
+        tenant: TenantId,
+        environment: Uuid,
+        attempt: i32,
+    ) -> Result<Option<BootstrapStanding>>;
+
+    /// Configures the resolvers of a landing zone whose services are there, and opens its environment. Once more does
+    /// nothing.
+    async fn configure_resolvers(&self, tenant: TenantId, environment: Uuid) -> Result<()>;
 
     /// Somebody cancelled the workflow itself: the run is asked to stop. One that has ended stays as it is.
     async fn stop_run(&self, tenant: TenantId, run: Uuid) -> Result<()>;

@@ -8,12 +8,15 @@ use nimbus_workflows::{
     Definitions, Durable, Fail, FlowDef, FlowFailure, FlowId, NewFlow, StepDef, StepOptions,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::approval::wait_for_approval;
 use crate::platform::{PATIENT, may_pass};
 use crate::port::{RunRows, RunStanding};
 
+/// The query how far a run is, as of its workflow's last look.
+pub const GET_DEPLOYMENT_PROGRESS: &str = "get_deployment_progress";
 /// The signal after a run's row has changed.
 pub const RUN_CHANGED: &str = "run_changed";
 /// The row is looked at this often when nobody says anything, in case a signal was lost. Waits double up to the last.
@@ -43,10 +46,11 @@ pub struct RunFlowOutput {
     pub result: Option<String>,
 }
 
-/// The workflow of a run, by what the run does. `None` for what no workflow is known for.
+/// The workflow of a run, by what the run does; a deploy that takes an instance to another version is an `upgrade`. `None` for what no workflow is known for.
 pub fn new_run_flow(action: &str, input: &RunFlowInput) -> Result<Option<NewFlow>> {
     let flow = match action {
         "deploy" => ComponentDeployWorkflow::NAME,
+        "upgrade" => ComponentUpgradeWorkflow::NAME,
         "destroy" => ComponentDestroyWorkflow::NAME,
         "preview" => ComponentPreviewWorkflow::NAME,
         "refresh" => ComponentRefreshWorkflow::NAME,
@@ -89,6 +93,8 @@ macro_rules! run_flows {
 run_flows! {
     /// Waits for people if they have to agree, then for the deploy.
     ComponentDeployWorkflow = "ComponentDeployWorkflow", PulumiUp;
+    /// The same for a deploy with another version of a component, whose path was looked at when it was asked for.
+    ComponentUpgradeWorkflow = "ComponentUpgradeWorkflow", PulumiUp;
     ComponentDestroyWorkflow = "ComponentDestroyWorkflow", PulumiDestroy;
     ComponentPreviewWorkflow = "ComponentPreviewWorkflow", PulumiPreview;
     ComponentRefreshWorkflow = "ComponentRefreshWorkflow", PulumiRefresh;
@@ -171,6 +177,12 @@ where
         let Some(standing) = durable.step::<S>(input, patient()).await? else {
             return Ok(RunFlowOutput { result: None });
         };
+        let said = json!({
+            "status": standing.status,
+            "result": standing.result,
+            "progress": standing.progress.unwrap_or_default(),
+        });
+        durable.publish(GET_DEPLOYMENT_PROGRESS, said).await?;
         if standing.is_ended() {
             return end_of(standing);
         }

@@ -18,6 +18,9 @@ use nimbus_core::{Error, ErrorCode};
 const MOST_BYTES: usize = 64 * 1024;
 /// Brackets inside brackets, before anything reads them.
 const MOST_NESTED: usize = 64;
+/// Names, texts, numbers and signs. What is checked against the schema (variables, arguments, spreads, values) is compared
+/// with each other there, so its number counts, whatever it is.
+const MOST_WORDS: usize = 8000;
 const MOST_DEPTH: usize = 10;
 /// Fields at the root: each is a use case of its own, also when it is asked for twice under one name.
 const MOST_ROOTS: usize = 50;
@@ -44,6 +47,9 @@ pub(crate) fn read(text: &str, introspection: bool) -> Result<ReadDocument, Fail
     }
     if nesting(text) > MOST_NESTED {
         return Err(costly("it is nested too deeply"));
+    }
+    if words(text) > MOST_WORDS {
+        return Err(costly(format!("it has more than {MOST_WORDS} words")));
     }
     let document = parse_query(text).map_err(|error| match error {
         ParseError::RecursionLimitExceeded => costly("it is nested too deeply"),
@@ -295,6 +301,36 @@ fn nesting(text: &str) -> usize {
     most
 }
 
+/// How many words there are, outside of comments; a text is one.
+fn words(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let (mut at, mut count) = (0, 0);
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+    while at < bytes.len() {
+        match bytes[at] {
+            b' ' | b'\t' | b'\n' | b'\r' | b',' => {}
+            b'#' => {
+                while at < bytes.len() && bytes[at] != b'\n' {
+                    at += 1;
+                }
+            }
+            b'"' => {
+                count += 1;
+                at = end_of_text(bytes, at);
+            }
+            byte if is_letter(byte) => {
+                count += 1;
+                while bytes.get(at + 1).is_some_and(|next| is_letter(*next)) {
+                    at += 1;
+                }
+            }
+            _ => count += 1,
+        }
+        at += 1;
+    }
+    count
+}
+
 /// The last quotation mark of a text that begins here, or the end of it all.
 fn end_of_text(bytes: &[u8], begin: usize) -> usize {
     let block = bytes[begin..].starts_with(b"\"\"\"");
@@ -348,7 +384,7 @@ mod tests {
         assert!(refused(&deep).contains("levels"));
         let aliases: String = (0..31).map(|number| format!("a{number}: a ")).collect();
         assert!(refused(&format!("{{ {aliases} }}")).contains("aliases"));
-        let directives = "@skip(if: false) ".repeat(3_500);
+        let directives = "@skip(if: false) ".repeat(300);
         assert!(refused(&format!("{{ a {directives} }}")).contains("directives"));
         assert!(refused(&"{ a ".repeat(15_000)).contains("nested"));
         assert!(refused(&format!("{{ a(b: {}) }}", "[".repeat(60_000))).contains("nested"));
@@ -356,6 +392,24 @@ mod tests {
         assert!(refused("{ __schema { types { name } } }").contains("switched off"));
         let roots = "a ".repeat(MOST_ROOTS + 1);
         assert!(refused(&format!("{{ {roots} }}")).contains("at its root"));
+    }
+
+    #[test]
+    fn whatever_there_is_too_much_of_is_refused_before_it_is_compared() {
+        let numbered = |form: fn(usize) -> String| (0..4500).map(form).collect::<String>();
+        let variables = numbered(|number| format!("$v{number}: Int "));
+        let spreads = numbered(|number| format!("...f{number} "));
+        let arguments = numbered(|_| "id: 1 ".to_owned());
+        for document in [
+            format!("query({variables}) {{ me {{ id }} }}"),
+            format!("{{ {spreads} {spreads} }}"),
+            format!("{{ tenant({arguments}) {{ id }} }}"),
+            format!("{{ a(b: [{}]) }}", "x ".repeat(9000)),
+        ] {
+            assert!(refused(&document).contains("words"), "{}", &document[..40]);
+        }
+        let text = "{ a(b: \"one two three\", c: 1.5) # four five six\n ...f @g }";
+        assert_eq!(words(text), 19);
     }
 
     #[test]

@@ -73,6 +73,11 @@ fields! {
         componentVersion GET_COMPONENT_VERSION;
         componentVersionChanges COMPARE_COMPONENT_VERSIONS;
         componentInstances LIST_COMPONENT_INSTANCES;
+        deployedComponents LIST_INSTANCES;
+        deployedComponent GET_INSTANCE;
+        componentImpact COMPONENT_IMPACT;
+        rollouts LIST_ROLLOUTS;
+        rollout GET_ROLLOUT;
         governanceRules LIST_GOVERNANCE;
         clouds LIST_SEMANTIC_CLOUDS;
         semanticTypes LIST_SEMANTIC_TYPES;
@@ -174,6 +179,15 @@ fields! {
         deleteComponent DELETE_COMPONENT;
         publishComponent PUBLISH_COMPONENT;
         deprecateComponentVersion DEPRECATE_COMPONENT;
+        deployComponent DEPLOY_INSTANCE;
+        destroyComponent DESTROY_INSTANCE;
+        previewComponent PREVIEW_INSTANCE;
+        upgradeComponent UPGRADE_INSTANCE;
+        previewComponentVersion PREVIEW_COMPONENT;
+        startRollout START_ROLLOUT;
+        pauseRollout PAUSE_ROLLOUT;
+        resumeRollout RESUME_ROLLOUT;
+        stopRollout STOP_ROLLOUT;
         setGovernanceRule PUT_GOVERNANCE;
         deleteGovernanceRule DELETE_GOVERNANCE;
         putCloud PUT_SEMANTIC_CLOUD;

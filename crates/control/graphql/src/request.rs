@@ -11,6 +11,9 @@ use crate::cost::{self, storable_text};
 use crate::refusal::{in_form, refused_document};
 use crate::variables::ensure_given;
 
+/// Errors of one document that are told.
+const MOST_ERRORS: usize = 50;
+
 /// Documents of one request.
 const MOST_DOCUMENTS: usize = 10;
 
@@ -98,7 +101,8 @@ impl GraphqlBatch {
             let refused = !response.errors.is_empty()
                 && response.errors.iter().all(|error| error.path.is_empty());
             all_refused &= refused;
-            let errors = response.errors.into_iter();
+            // A document has as many mistakes as it has words; nobody reads more than the first.
+            let errors = response.errors.into_iter().take(MOST_ERRORS);
             response.errors = errors.map(|error| in_form(error, trace_id)).collect();
             bodies.push(match refused {
                 true => json!({"errors": response.errors}),

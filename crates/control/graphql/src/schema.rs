@@ -15,12 +15,12 @@ use crate::loaders::Loads;
 use crate::mutations::{
     ApprovalChanges, CatalogChanges, CmdbChanges, DeliveryChanges, DeploymentChanges,
     LibraryChanges, NotificationChanges, PeopleChanges, ResolverChanges, ReviewChanges,
-    RoleChanges, SignInChanges, TenantChanges, ZoneChanges,
+    RoleChanges, SignInChanges, TenantChanges, UpgradeChanges, ZoneChanges,
 };
 use crate::queries::{
     ApprovalQueries, AuditQueries, CatalogQueries, CmdbQueries, DeliveryQueries, DeploymentQueries,
     LibraryQueries, NotificationQueries, PeopleQueries, ResolverQueries, ReviewQueries,
-    RoleQueries, RunQueries, TenantQueries, ZoneQueries,
+    RoleQueries, RunQueries, TenantQueries, UpgradeQueries, ZoneQueries,
 };
 use crate::request::{GraphqlAnswer, GraphqlBatch};
 use crate::subscriptions::LiveQueries;
@@ -43,6 +43,7 @@ pub(crate) struct QueryRoot(
     ApprovalQueries,
     LibraryQueries,
     CatalogQueries,
+    UpgradeQueries,
     CmdbQueries,
     ZoneQueries,
     ResolverQueries,
@@ -63,6 +64,7 @@ pub(crate) struct MutationRoot(
     DeliveryChanges,
     LibraryChanges,
     CatalogChanges,
+    UpgradeChanges,
     CmdbChanges,
     ZoneChanges,
     ResolverChanges,

@@ -76,6 +76,42 @@ pub(crate) struct ResourceLabels {
     pub(crate) outcome: &'static str,
 }
 
+/// A type of the semantic catalog, or [`OTHER`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct TypeLabels {
+    pub(crate) provider: &'static str,
+    pub(crate) r#type: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct DriftLabels {
+    pub(crate) tenant_id: String,
+    pub(crate) severity: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct WorkflowLabels {
+    pub(crate) workflow_type: &'static str,
+    pub(crate) status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct WorkflowLabel {
+    pub(crate) workflow_type: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ActivityLabels {
+    pub(crate) activity_type: &'static str,
+    pub(crate) status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ScheduleLabels {
+    pub(crate) schedule_name: &'static str,
+    pub(crate) status: &'static str,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct StackLabel {
     pub(crate) stack: &'static str,

@@ -6,13 +6,16 @@
 //!
 //! The set of labels is bounded. Paths are templates, words come from enums or from lists, and what comes
 //! from outside of the code goes through [`known_word`] or a set that stops growing. No label names a
-//! person, a tenant or a thing of a tenant.
+//! person, a tenant or a thing of a tenant; drift alone is counted by the id of its tenant.
 
 mod activity;
+mod flows;
+mod inventory;
 mod labels;
 mod live;
 mod metrics;
 mod process;
 
+pub use inventory::DRIFT_SEVERITIES;
 pub use labels::{OTHER, known_word};
 pub use metrics::{CONTENT_TYPE, MetricName, Metrics};

@@ -14,6 +14,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::activity::RecentUsers;
+use crate::flows::FlowMetrics;
+use crate::inventory::InventoryMetrics;
 use crate::labels::{
     ActionLabel, AuditLabels, BoundedPairs, CodeLabel, OTHER, OutcomeLabel, ReasonLabel,
     RequestLabels, ResourceLabels, RouteLabels, RunLabels, StackLabel, StateLabel, StatusLabel,
@@ -28,7 +30,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// Kinds of audit entries that are counted apart; there are as many as there are operations.
 const MOST_ACTIONS: usize = 500;
 
-type Timed<L> = Family<L, Histogram, fn() -> Histogram>;
+pub(crate) type Timed<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// The name and the kind of a metric, as they stand in its `# TYPE` line, and its unit's suffix in queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +69,8 @@ pub struct Metrics {
     sockets: Gauge,
     sockets_ended: Family<ReasonLabel, Counter>,
     pub(crate) live: LiveMetrics,
+    pub(crate) flows: FlowMetrics,
+    pub(crate) inventory: InventoryMetrics,
     sign_ins: Family<OutcomeLabel, Counter>,
     active_users: Gauge,
     recent_users: RecentUsers,
@@ -125,6 +129,8 @@ impl Default for Metrics {
             sockets: list.add("nimbus_websocket_connections", "Open sockets"),
             sockets_ended: list.add("nimbus_websocket_closes", "Sockets that ended, and why"),
             live: LiveMetrics::new(&mut list),
+            flows: FlowMetrics::new(&mut list),
+            inventory: InventoryMetrics::new(&mut list),
             sign_ins: list.add("nimbus_sign_ins", "Attempts to sign in"),
             active_users: list.add(
                 "nimbus_active_users",
@@ -223,7 +229,7 @@ impl MetricList {
         self.put(name, help, M::default())
     }
 
-    fn timed<L>(&mut self, name: &str, help: &str, times: fn() -> Histogram) -> Timed<L>
+    pub(crate) fn timed<L>(&mut self, name: &str, help: &str, times: fn() -> Histogram) -> Timed<L>
     where
         Timed<L>: Metric + TypedMetric,
         L: Clone + Eq + std::hash::Hash,
@@ -267,7 +273,7 @@ pub(crate) fn query_times() -> Histogram {
     ])
 }
 
-fn run_times() -> Histogram {
+pub(crate) fn run_times() -> Histogram {
     Histogram::new([
         1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0,
     ])

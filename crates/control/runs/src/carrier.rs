@@ -8,7 +8,7 @@ use nimbus_control_store::{CmdbSync, StoredRun};
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use nimbus_engine_operations::Cancellation;
 use nimbus_orchestrator::{RunAction, RunEvent, RunId, RunResult, RunStatus, progress_of};
-use nimbus_runs::ports::{RunPorts, RunStore as _};
+use nimbus_runs::ports::RunPorts;
 use nimbus_runs::{
     EventBus, PreviewRequest, ResumeRequest, RunObserver, RunRequest, RunSession, preview, resume,
     timestamp,
@@ -16,9 +16,10 @@ use nimbus_runs::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::leases::LeaseTables;
-use crate::tables::DeploymentTables;
+use crate::access::RunAccess;
+use crate::credential_end::{credentials_ended, require_time, with_credentials};
 use crate::tenant_run::{TenantRun, TenantRuns, goes_on};
+use crate::tenant_texts::TenantTexts;
 
 /// What became of a run that was carried out.
 #[derive(Debug)]
@@ -67,14 +68,7 @@ impl RunCarrier for TenantRuns {
             Ok(tenant_run) => tenant_run,
             Err(error) => return RunVerdict::Refused(error),
         };
-        match Box::pin(tenant_run.carry(run, cancellation)).await {
-            Ok(result) => RunVerdict::Ended(result),
-            Err(error) => {
-                // The record says how it ended, for whoever watches.
-                let told = tenant_run.tables.append_events(&[ended(run, &error)]).await;
-                RunVerdict::Refused(told.err().unwrap_or(error))
-            }
-        }
+        tenant_run.verdict(run, cancellation).await
     }
 
     async fn inventory(&self, tenant: TenantId, run: &StoredRun) -> Result<Option<CmdbSync>> {
@@ -82,28 +76,54 @@ impl RunCarrier for TenantRuns {
     }
 
     fn problem(&self, error: &Error) -> Value {
-        let mut problem = problem(error);
-        self.texts().record(&mut problem);
-        problem
+        told_problem(self.texts(), error)
     }
 }
 
+/// A problem as a tenant may read it.
+pub(crate) fn told_problem(texts: &TenantTexts, error: &Error) -> Value {
+    let mut problem = problem(error);
+    texts.record(&mut problem);
+    problem
+}
+
 impl TenantRun {
+    /// Carries the run out and says what became of it.
+    pub(crate) async fn verdict(&self, run: &StoredRun, cancellation: &Cancellation) -> RunVerdict {
+        match Box::pin(self.carry(run, cancellation)).await {
+            Ok(result) => RunVerdict::Ended(result),
+            Err(error) => {
+                // The record says how it ended, for whoever watches.
+                let told = self.access.append_events(&[ended(run, &error)]).await;
+                RunVerdict::Refused(told.err().unwrap_or(error))
+            }
+        }
+    }
+
     async fn carry(&self, run: &StoredRun, cancellation: &Cancellation) -> Result<RunResult> {
+        let end = self.credentials_end().await?;
+        require_time(end, Timestamp::now())?;
+        let work = self.carry_on(run, cancellation);
+        let (result, stopped) = with_credentials(end, cancellation, Box::pin(work)).await;
+        match (result, end) {
+            (Ok(RunResult::Interrupted), Some(end)) if stopped => Err(credentials_ended(end)),
+            (result, _) => result,
+        }
+    }
+
+    async fn carry_on(&self, run: &StoredRun, cancellation: &Cancellation) -> Result<RunResult> {
         let bus = Arc::new(EventBus::default());
         let ports = Arc::new(self.ports(&bus, cancellation).await?);
         let stop = cancellation.stop_token().clone();
         // What runs that are over left held may be what this one needs.
-        LeaseTables::new(&self.tables)
-            .settle_ended(self.request.environment)
-            .await?;
+        self.access.settle_ended(self.request.environment).await?;
         if self.request.action == RunAction::Preview {
             return self.preview(run, ports, bus, cancellation).await;
         }
         let command = format!("run {} on the server", RunId(run.number.unsigned_abs()));
         let planned = if run.began_at.is_some() {
             let id = RunId(run.number.unsigned_abs());
-            let progress = progress_of(&self.tables.go_on(id).await?);
+            let progress = progress_of(&self.access.go_on(id).await?);
             let forget_creates = run.wish.as_deref() == Some("forget_creates");
             // Its worker died between the last word of its record and giving it back.
             match progress.result {
@@ -155,10 +175,10 @@ impl TenantRun {
         bus: Arc<EventBus>,
         cancellation: &Cancellation,
     ) -> Result<RunResult> {
-        self.tables.begin(self.recorded()).await?;
+        ports.runs.begin(self.recorded()).await?;
         let (sender, receiver) = mpsc::unbounded_channel();
         bus.observe(Arc::new(Recording(sender)));
-        let writer = tokio::spawn(write(self.tables.clone(), receiver));
+        let writer = tokio::spawn(write(Arc::clone(&self.access), receiver));
         let id = RunId(run.number.unsigned_abs());
         let now = timestamp(Timestamp::now());
         bus.publish(RunEvent::run(now, id, RunStatus::Started));
@@ -174,7 +194,7 @@ impl TenantRun {
         if let Ok(report) = &report {
             // Before its end is told: whoever sees that it succeeded can ask to be held to it.
             if let Some(plan) = &report.sealed {
-                self.tables.keep_plan(plan).await?;
+                self.access.keep_plan(plan).await?;
             }
             let warnings = report.warnings.clone();
             bus.publish(run_ended(id, report.result, None, warnings));
@@ -203,12 +223,12 @@ impl RunObserver for Silence {
 }
 
 async fn write(
-    tables: DeploymentTables,
+    access: Arc<dyn RunAccess>,
     mut receiver: mpsc::UnboundedReceiver<RunEvent>,
 ) -> Result<()> {
     let mut events = Vec::new();
     while receiver.recv_many(&mut events, 256).await > 0 {
-        tables.append_events(&events).await?;
+        access.append_events(&events).await?;
         events.clear();
     }
     Ok(())

@@ -4,9 +4,7 @@
 //! all places, and no run has one for ever. A worker gives signs of life, and hears with them what somebody wants
 //! of its run. When the server stops, runs stop between two steps and go on after its next start.
 
-mod release;
-
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -14,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nimbus_control_store::{HeldRun, RunEnd, Store, StoreError, StoredRun, User, WorkTurn};
+use nimbus_control_store::{RunEnd, Store};
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use nimbus_disk::FileMode;
 use nimbus_engine_operations::Cancellation;
@@ -27,7 +25,7 @@ use tracing::{error, info, warn};
 use uuid::Uuid;
 
 use crate::carrier::{RunCarrier, RunVerdict};
-use crate::counted;
+use crate::queue::{DatabaseQueue, RunQueue, RunSign, TakenRun};
 
 /// How often workers look for runs that nobody rang for: those of other servers that died.
 const LOOK: Duration = Duration::from_secs(2);
@@ -49,13 +47,15 @@ pub struct RunLimits {
 }
 
 impl RunLimits {
+    /// None where others carry runs out.
     fn places(&self) -> usize {
-        self.at_once.max(1)
+        self.at_once
     }
 
     fn share(&self) -> usize {
-        let share = self.per_tenant.unwrap_or_else(|| self.places() - 1);
-        share.clamp(1, self.places())
+        let most = self.places();
+        let share = self.per_tenant.unwrap_or_else(|| most.saturating_sub(1));
+        share.clamp(most.min(1), most)
     }
 
     /// Places on this server, and how many of them one customer may have.
@@ -114,6 +114,7 @@ impl DriverSettings {
 
 /// The workers of this server.
 pub struct RunDriver {
+    draining: CancellationToken,
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
@@ -122,10 +123,12 @@ pub struct RunDriver {
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
 struct Shared {
-    store: Store,
+    queue: Arc<dyn RunQueue>,
     carrier: Arc<dyn RunCarrier>,
-    settings: DriverSettings,
+    limits: RunLimits,
     wakeup: Arc<Notify>,
+    /// Nothing more is taken; what runs goes on.
+    draining: CancellationToken,
     stop: CancellationToken,
     /// Places that customers have.
     taken: Arc<Mutex<HashMap<TenantId, usize>>>,
@@ -158,25 +161,47 @@ impl RunDriver {
         settings: DriverSettings,
         wakeup: Arc<Notify>,
     ) -> Self {
-        let stop = CancellationToken::new();
+        let queue = DatabaseQueue::new(store, Arc::clone(&carrier), settings.server);
+        Self::start_on(Arc::new(queue), carrier, settings.limits, wakeup)
+    }
+
+    /// The same, with runs from wherever they come.
+    pub fn start_on(
+        queue: Arc<dyn RunQueue>,
+        carrier: Arc<dyn RunCarrier>,
+        limits: RunLimits,
+        wakeup: Arc<Notify>,
+    ) -> Self {
+        let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
         let shared = Arc::new(Shared {
-            store,
+            queue,
             carrier,
-            settings,
+            limits,
             wakeup,
+            draining: draining.clone(),
             stop: stop.clone(),
             taken: Arc::default(),
         });
         let task = tokio::spawn(work(shared));
-        Self { stop, task }
+        Self {
+            draining,
+            stop,
+            task,
+        }
+    }
+
+    /// Takes no more runs, and returns when those under way have ended by themselves.
+    pub async fn drain(&mut self) {
+        self.draining.cancel();
+        if let Err(error) = (&mut self.task).await {
+            error!(%error, "the workers ended by themselves");
+        }
     }
 
     /// Takes no more runs, stops those under way between two steps, and waits for them.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.stop.cancel();
-        if let Err(error) = self.task.await {
-            error!(%error, "the workers ended by themselves");
-        }
+        self.drain().await;
     }
 }
 
@@ -187,25 +212,30 @@ impl fmt::Debug for RunDriver {
 }
 
 async fn work(shared: Arc<Shared>) {
-    let taken_back = shared.unless_stopped(Box::pin(shared.take_back())).await;
+    let taken_back = shared
+        .unless_stopped(Box::pin(shared.queue.take_back()))
+        .await;
     if let Some(Err(error)) = taken_back {
         warn!(error = %error.log_text(), "runs of an earlier process were not looked for");
     }
-    let slots = Arc::new(Semaphore::new(shared.settings.limits.places()));
+    let slots = Arc::new(Semaphore::new(shared.limits.places()));
     let mut running = JoinSet::new();
-    while !shared.stop.is_cancelled() {
-        while !shared.stop.is_cancelled()
+    while !shared.draining.is_cancelled() && !shared.stop.is_cancelled() {
+        while !shared.draining.is_cancelled()
+            && !shared.stop.is_cancelled()
             && let Ok(slot) = Arc::clone(&slots).try_acquire_owned()
         {
-            let asked = Box::pin(shared.take());
+            let full = shared.full();
+            let asked = Box::pin(shared.queue.take(&full, &shared.stop));
             let Some(taken) = shared.unless_stopped(asked).await else {
                 break;
             };
             match taken {
-                Ok(Some((tenant, run, place))) => {
+                Ok(Some(taken)) => {
+                    let place = shared.place(taken.customer);
                     let shared = Arc::clone(&shared);
                     running.spawn(async move {
-                        shared.carry(tenant, run).await;
+                        shared.carry(taken).await;
                         drop((slot, place));
                         shared.wakeup.notify_one();
                     });
@@ -220,13 +250,19 @@ async fn work(shared: Arc<Shared>) {
         while running.try_join_next().is_some() {}
         tokio::select! {
             () = shared.stop.cancelled() => {}
+            () = shared.draining.cancelled() => {}
             () = shared.wakeup.notified() => {}
             () = tokio::time::sleep(LOOK) => {}
         }
     }
     let all = async { while running.join_next().await.is_some() {} };
-    if tokio::time::timeout(PATIENCE * 2, all).await.is_err() {
-        warn!("runs that did not stop in time were left; they go on after the next start");
+    let late = async {
+        shared.stop.cancelled().await;
+        tokio::time::sleep(PATIENCE * 2).await;
+    };
+    tokio::select! {
+        () = all => {}
+        () = late => warn!("runs that did not stop in time were left; they go on after the next start"),
     }
 }
 
@@ -244,89 +280,51 @@ impl Shared {
         }
     }
 
-    /// Runs of an earlier process of this server are nobody's.
-    async fn take_back(&self) -> Result<()> {
-        self.store.work_note_all().await?;
-        for WorkTurn { tenant, .. } in self.store.work_turns().await? {
-            match self.store.runs_orphan(tenant, self.settings.server).await {
-                Ok(0) => {}
-                Ok(count) => info!(%tenant, count, "runs go on that an earlier process left"),
-                Err(StoreError::TenantUnknown) => self.store.work_forget(tenant).await?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+    /// Customers that have all that they may have here.
+    fn full(&self) -> BTreeSet<TenantId> {
+        let share = self.limits.share();
+        let taken = self.taken.lock();
+        let full = taken.iter().filter(|(_, count)| **count >= share);
+        full.map(|(customer, _)| *customer).collect()
     }
 
-    async fn take(&self) -> Result<Option<(TenantId, StoredRun, RunSlot)>> {
-        for WorkTurn { tenant, customer } in self.store.work_turns().await? {
-            // There may be thousands of tenants, and whoever stops the server waits.
-            if self.stop.is_cancelled() {
-                return Ok(None);
-            }
-            let Some(place) = self.place(customer) else {
-                continue;
-            };
-            let taken = self.store.tenant_tx(tenant, async |tx| {
-                if !tx.work_turn().await? {
-                    return Ok(None);
-                }
-                let taken = tx.run_take(self.settings.server).await?;
-                if taken.is_none() && !tx.runs_unfinished().await? {
-                    tx.work_none().await?;
-                }
-                Ok(taken)
-            });
-            match taken.await {
-                Ok(None) => {}
-                Ok(Some(run)) => return Ok(Some((tenant, run, place))),
-                Err(StoreError::TenantUnknown) => self.store.work_forget(tenant).await?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(None)
-    }
-
-    /// A place for a run of a customer, if it has not all that it may have.
-    fn place(&self, customer: TenantId) -> Option<RunSlot> {
-        let mut taken = self.taken.lock();
-        let count = taken.entry(customer).or_default();
-        if *count >= self.settings.limits.share() {
-            return None;
-        }
-        *count += 1;
-        Some(RunSlot {
+    /// A place for a run of a customer.
+    fn place(&self, customer: TenantId) -> RunSlot {
+        *self.taken.lock().entry(customer).or_default() += 1;
+        RunSlot {
             customer,
             taken: Arc::clone(&self.taken),
-        })
+        }
     }
 
-    async fn carry(&self, tenant: TenantId, run: StoredRun) {
-        let held = HeldRun {
-            deployment: run.deployment.clone(),
-            number: run.number,
-            epoch: run.epoch,
-        };
-        let metrics = Arc::clone(self.store.metrics());
+    async fn carry(&self, mut taken: TakenRun) {
+        self.carry_taken(&mut taken).await;
+        self.queue.ended(&taken);
+    }
+
+    async fn carry_taken(&self, taken: &mut TakenRun) {
+        let metrics = self.queue.metrics();
         let _carried_out = metrics.run_begins();
         let begun = Instant::now();
         let cancellation = Cancellation::new();
         let paused = AtomicBool::new(false);
         let lost = AtomicBool::new(false);
         let late = AtomicBool::new(false);
-        let verdict = if let Some(error) = self.no_longer_wanted(tenant, &run).await {
+        let verdict = if let Some(error) = taken.unwanted.take() {
             RunVerdict::Refused(error)
         } else {
-            let carried = self.carrier.carry(tenant, &run, &cancellation);
-            let looked_after = self.look_after(tenant, &held, &cancellation, &paused, &lost);
+            let carried = self.carrier.carry(taken.tenant, &taken.run, &cancellation);
+            let looked_after = self.look_after(taken, &cancellation, &paused, &lost);
             tokio::select! {
                 verdict = carried => verdict,
                 never = looked_after => match never {},
                 () = self.limit(&cancellation, &late) => RunVerdict::Ended(RunResult::Interrupted),
             }
         };
+        let (tenant, run) = (taken.tenant, &taken.run);
         // The row belongs to whoever has it now, and a word of ours would be refused.
         if lost.load(Ordering::Relaxed) {
+            warn!(%tenant, run = %run.id, "a run was lost to another worker");
             return;
         }
         let stopped = self.stop.is_cancelled();
@@ -341,23 +339,17 @@ impl Shared {
             info!(%tenant, run = %run.id, error = %error.log_text(), "a run could not go on");
             metrics.error(error.code().to_string());
         }
-        counted::count_end(&metrics, &run.action, &end, begun.elapsed());
         let unheard = AtomicBool::new(false);
-        let inventory = tokio::select! {
+        let given_back = tokio::select! {
             biased;
-            inventory = self.inventory(tenant, &run, &end) => inventory,
+            given_back = self.queue.give_back(taken, &end, begun.elapsed()) => given_back,
             // Many states take a while to read, and the run is ours meanwhile.
-            never = self.look_after(tenant, &held, &cancellation, &unheard, &lost) => match never {},
+            never = self.look_after(taken, &cancellation, &unheard, &lost) => match never {},
         };
-        if lost.load(Ordering::Relaxed) {
-            return;
-        }
-        match self.release(tenant, &run, &held, &end, inventory).await {
-            Ok(()) => self.carrier.given_back(tenant, &run),
-            Err(error) => {
-                let error = Error::from(error);
-                warn!(%tenant, run = %run.id, error = %error.log_text(), "a run was not given back");
-            }
+        if let Err(error) = given_back
+            && !lost.load(Ordering::Relaxed)
+        {
+            warn!(%tenant, run = %run.id, error = %error.log_text(), "a run was not given back");
         }
     }
 
@@ -392,7 +384,7 @@ impl Shared {
     /// Stops a run that takes too long: between two steps at first, then whatever it does. Returns when it
     /// does not even end then.
     async fn limit(&self, cancellation: &Cancellation, late: &AtomicBool) {
-        let limits = self.settings.limits;
+        let limits = self.limits;
         tokio::time::sleep(limits.time).await;
         late.store(true, Ordering::Relaxed);
         if !cancellation.is_stopping() {
@@ -404,65 +396,25 @@ impl Shared {
     }
 
     fn too_late(&self) -> Error {
-        let time = self.settings.limits.time.as_secs();
+        let time = self.limits.time.as_secs();
         let message =
             format!("the run took longer than {time} s, the longest that this server allows");
         Error::new(ErrorCode::RUN_TIME_LIMIT, message)
             .with_help("see that its programs end, then go on with it; `NIMBUS_RUNS_TIME_LIMIT` is the operator's")
     }
 
-    /// What somebody asked for who was disabled or deleted before it began is not done any more.
-    async fn no_longer_wanted(&self, tenant: TenantId, run: &StoredRun) -> Option<Error> {
-        if run.began_at.is_some() {
-            return None;
-        }
-        let why = match self.asked_by(tenant, run).await {
-            Ok(Some(user)) if user.disabled_at.is_none() => return None,
-            Ok(Some(_)) => "whoever asked for the run was disabled before it began",
-            Ok(None) => "whoever asked for the run was deleted before it began",
-            // Without the database the run ends by itself.
-            Err(error) => {
-                let error = Error::from(error);
-                warn!(%tenant, error = %error.log_text(), "nobody knows who asked for a run");
-                return None;
-            }
-        };
-        let error = Error::new(ErrorCode::NOT_PERMITTED, why);
-        Some(error.with_help("somebody who may do it has to ask for it again"))
-    }
-
-    /// Whoever asked for a run: somebody of the tenant, or of one above it.
-    async fn asked_by(
-        &self,
-        tenant: TenantId,
-        run: &StoredRun,
-    ) -> std::result::Result<Option<User>, StoreError> {
-        let own = self.store.tenant_tx(tenant, async |tx| {
-            let tenant = tx.tenant_get(tenant).await?;
-            Ok::<_, StoreError>(tenant.path)
-        });
-        for place in own.await?.into_iter().rev() {
-            let found = self
-                .store
-                .tenant_tx(place, async |tx| tx.user_get(run.requested_by.into()).await);
-            match found.await {
-                Err(StoreError::NotFound(_)) => {}
-                found => return found.map(Some),
-            }
-        }
-        Ok(None)
-    }
-
     /// Gives signs of life and passes on what somebody wants, until the run is over.
     async fn look_after(
         &self,
-        tenant: TenantId,
-        held: &HeldRun,
+        taken: &TakenRun,
         cancellation: &Cancellation,
         paused: &AtomicBool,
         lost: &AtomicBool,
     ) -> std::convert::Infallible {
+        let tenant = taken.tenant;
         let mut stopping = false;
+        // From when it was asked, not from when it was answered: the lease began somewhere in between.
+        let mut heard = Instant::now();
         loop {
             tokio::select! {
                 () = self.stop.cancelled(), if !stopping => {
@@ -471,30 +423,36 @@ impl Shared {
                 }
                 () = tokio::time::sleep(HEARTBEAT) => {}
             }
-            let renewed = self
-                .store
-                .tenant_tx(tenant, async |tx| tx.run_renew(held).await)
-                .await;
-            match renewed {
-                Ok(Some(wish)) if wish != "resume" && !cancellation.is_stopping() => {
-                    paused.store(wish == "pause", Ordering::Relaxed);
-                    cancellation.request();
+            let asked = Instant::now();
+            match self.queue.renew(taken).await {
+                Ok(RunSign::Ours(wish)) => {
+                    heard = asked;
+                    if let Some(wish) = wish.filter(|wish| wish != "resume")
+                        && !cancellation.is_stopping()
+                    {
+                        paused.store(wish == "pause", Ordering::Relaxed);
+                        cancellation.request();
+                    }
                 }
-                Ok(_) => {}
-                Err(StoreError::Stale(_) | StoreError::TenantUnknown) => {
-                    // Somebody else has it: nothing of ours may go on. Asked twice, which ends even
-                    // what runs; its outcome is looked up by whoever has the run.
-                    lost.store(true, Ordering::Relaxed);
-                    cancellation.request();
-                    cancellation.request();
-                }
+                Ok(RunSign::Lost) => give_up(cancellation, lost),
                 Err(error) => {
-                    let error = Error::from(error);
                     warn!(%tenant, error = %error.log_text(), "no sign of life was given");
+                    let patience = self.queue.patience();
+                    if patience.is_some_and(|patience| heard.elapsed() >= patience) {
+                        give_up(cancellation, lost);
+                    }
                 }
             }
         }
     }
+}
+
+/// Somebody else has the run, or may have: nothing of ours may go on. Asked twice, which ends even what runs; its
+/// outcome is looked up by whoever has the run.
+fn give_up(cancellation: &Cancellation, lost: &AtomicBool) {
+    lost.store(true, Ordering::Relaxed);
+    cancellation.request();
+    cancellation.request();
 }
 
 /// Whether a run came to its own end.

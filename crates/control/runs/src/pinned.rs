@@ -11,7 +11,7 @@ use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::schema::ordered;
 use nimbus_resolvers::ParameterContract;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -71,19 +71,21 @@ impl PinnedVersions {
         &self,
         vault: &TenantVault,
     ) -> Result<BTreeMap<ComponentName, ParameterContract>> {
-        let mut contracts = BTreeMap::new();
+        bound_contracts(self.contract_parts(vault).await?)
+    }
+
+    /// Inputs and bindings of those versions.
+    pub(crate) async fn contract_parts(&self, vault: &TenantVault) -> Result<ContractParts> {
+        let mut parts = BTreeMap::new();
         for (stack, one) in &self.stacks {
             let found = vault
                 .tx(async |tx| tx.version_contract(one.owner, &one.name, one.version).await)
                 .await?;
             let (inputs, bindings) = found.ok_or(StoreError::NotFound("version of a component"))?;
             let bindings = bindings.as_object().cloned().unwrap_or_default();
-            let contract = ParameterContract::read(&inputs, &bindings)?;
-            if contract.is_bound() {
-                contracts.insert(component(stack)?, contract);
-            }
+            parts.insert(component(stack)?, (inputs, bindings));
         }
-        Ok(contracts)
+        Ok(parts)
     }
 
     /// Their files, by path in the workspace.
@@ -103,6 +105,23 @@ impl PinnedVersions {
         }
         Ok(files)
     }
+}
+
+/// Inputs and bindings by component.
+pub(crate) type ContractParts = BTreeMap<ComponentName, (Value, Map<String, Value>)>;
+
+/// The contracts with inputs that resolvers answer.
+pub(crate) fn bound_contracts(
+    parts: ContractParts,
+) -> Result<BTreeMap<ComponentName, ParameterContract>> {
+    let mut contracts = BTreeMap::new();
+    for (component, (inputs, bindings)) in parts {
+        let contract = ParameterContract::read(&inputs, &bindings)?;
+        if contract.is_bound() {
+            contracts.insert(component, contract);
+        }
+    }
+    Ok(contracts)
 }
 
 /// The stack template of a version, as the JSON that YAML is too.

@@ -10,7 +10,6 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use nimbus_control_store::StoreError;
 use nimbus_core::Result;
 use nimbus_disk::{place_folder, unwritable};
 use nimbus_engine_operations::SandboxSettings;
@@ -19,9 +18,9 @@ use nimbus_runs::SandboxChoice;
 use nimbus_workspace::Workspace;
 use sha2::{Digest as _, Sha256};
 
+use crate::access::RunAccess;
 use crate::pinned::PinnedVersions;
 use crate::tenant_texts::TenantTexts;
-use crate::vault::TenantVault;
 
 /// How programs of tenants are run.
 #[derive(Clone, Debug)]
@@ -87,10 +86,10 @@ impl TenantPrograms {
     /// When it cannot be read or written.
     pub(crate) async fn write_out(
         &self,
-        vault: &TenantVault,
+        access: &dyn RunAccess,
         catalog: &PinnedVersions,
     ) -> Result<Workspace> {
-        let index = vault.tx(async |tx| tx.workspace_index().await).await?;
+        let index = access.workspace().await?;
         let mut whole = Sha256::new();
         whole.update(LIBRARY.as_slice());
         whole.update(LAYOUT);
@@ -100,10 +99,10 @@ impl TenantPrograms {
         for file in &index {
             whole.update(file.path.as_bytes());
             whole.update([0]);
-            whole.update(&file.digest);
+            whole.update(hex::decode(&file.digest).unwrap_or_default());
         }
         catalog.add_to(&mut whole);
-        let tenant = self.settings.folder.join(vault.tenant().to_string());
+        let tenant = self.settings.folder.join(access.tenant().to_string());
         let target = tenant.join(hex::encode(whole.finalize()));
         if !target.is_dir() {
             fs::create_dir_all(&tenant).map_err(|error| unwritable(&tenant, error))?;
@@ -112,12 +111,11 @@ impl TenantPrograms {
                 .tempdir_in(&tenant);
             let draft = draft.map_err(|error| unwritable(&tenant, error))?;
             for file in &index {
-                let content = vault.tx(async |tx| tx.blob_get(&file.digest).await).await?;
-                let content = content.ok_or(StoreError::NotFound("content"))?;
+                let content = access.content(&file.digest).await?;
                 write(&draft.path().join(&file.path), &content)
                     .map_err(|error| unwritable(&target, error))?;
             }
-            for (path, content) in catalog.files(vault).await? {
+            for (path, content) in access.pinned_files().await? {
                 write(&draft.path().join(&path), content.as_bytes())
                     .map_err(|error| unwritable(&target, error))?;
             }

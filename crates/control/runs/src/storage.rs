@@ -4,11 +4,12 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use nimbus_control_store::StateExpectation;
+use nimbus_control_store::{HeldRun, StateExpectation, StoreError, TenantTx};
 use nimbus_control_vault::FieldPath;
 use nimbus_engine_backend::store::{
     ListedObject, Put, Storage, StorageAct, StorageError, StoredObject, Tag, WriteCondition,
 };
+use uuid::Uuid;
 
 use crate::vault::TenantVault;
 
@@ -18,6 +19,8 @@ pub struct DatabaseStorage {
     vault: TenantVault,
     /// Ends with `/`.
     root: String,
+    /// The run whose worker writes: under an epoch that is over, nothing is.
+    writer: Option<HeldRun>,
 }
 
 impl DatabaseStorage {
@@ -25,6 +28,56 @@ impl DatabaseStorage {
         Self {
             vault,
             root: format!("{}/", root.trim_end_matches('/')),
+            writer: None,
+        }
+    }
+
+    /// For the worker of a run, for as long as the run is its own.
+    #[must_use]
+    pub fn written_by(self, run: HeldRun) -> Self {
+        Self {
+            writer: Some(run),
+            ..self
+        }
+    }
+
+    /// Writes under a tag that the writer has chosen.
+    pub(crate) async fn put_as(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        expect: WriteCondition,
+        given: Uuid,
+    ) -> Result<Put, StorageError> {
+        let (place, field) = self.place(key);
+        let expected = match expect {
+            WriteCondition::Anything => StateExpectation::Anything,
+            WriteCondition::Absent => StateExpectation::Absent,
+            WriteCondition::Unchanged(Tag::Entity(tag)) => match tag.parse() {
+                Ok(tag) => StateExpectation::Tag(tag),
+                Err(_) => return Ok(Put::Refused),
+            },
+            // Nothing here was ever given such a tag.
+            WriteCondition::Unchanged(Tag::Digest(_)) => return Ok(Put::Refused),
+        };
+        let sealed = self.vault.seal(&field, bytes);
+        let sealed = sealed.map_err(failed(StorageAct::Write, key))?;
+        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        let put = self.vault.tx(async |tx| {
+            self.require_writer(tx).await?;
+            tx.state_put_as(&place, &sealed, size, expected, given)
+                .await
+        });
+        Ok(match put.await.map_err(failed(StorageAct::Write, key))? {
+            Some(tag) => Put::Stored(Tag::Entity(tag.to_string())),
+            None => Put::Refused,
+        })
+    }
+
+    async fn require_writer(&self, tx: &mut TenantTx) -> Result<(), StoreError> {
+        match &self.writer {
+            Some(run) => tx.run_require_shared(run).await,
+            None => Ok(()),
         }
     }
 
@@ -63,28 +116,7 @@ impl Storage for DatabaseStorage {
         bytes: Bytes,
         expect: WriteCondition,
     ) -> Result<Put, StorageError> {
-        let (place, field) = self.place(key);
-        let expected = match expect {
-            WriteCondition::Anything => StateExpectation::Anything,
-            WriteCondition::Absent => StateExpectation::Absent,
-            WriteCondition::Unchanged(Tag::Entity(tag)) => match tag.parse() {
-                Ok(tag) => StateExpectation::Tag(tag),
-                Err(_) => return Ok(Put::Refused),
-            },
-            // Nothing here was ever given such a tag.
-            WriteCondition::Unchanged(Tag::Digest(_)) => return Ok(Put::Refused),
-        };
-        let sealed = self.vault.seal(&field, &bytes);
-        let sealed = sealed.map_err(failed(StorageAct::Write, key))?;
-        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-        let put = self
-            .vault
-            .tx(async |tx| tx.state_put(&place, &sealed, size, expected).await)
-            .await;
-        Ok(match put.map_err(failed(StorageAct::Write, key))? {
-            Some(tag) => Put::Stored(Tag::Entity(tag.to_string())),
-            None => Put::Refused,
-        })
+        self.put_as(key, &bytes, expect, Uuid::new_v4()).await
     }
 
     /// What is sealed for one key does not open under another, so it is sealed again.
@@ -103,11 +135,11 @@ impl Storage for DatabaseStorage {
 
     async fn delete(&self, key: &str) -> Result<(), StorageError> {
         let (place, _) = self.place(key);
-        let deleted = self
-            .vault
-            .tx(async |tx| tx.state_delete(&place).await)
-            .await;
-        deleted.map_err(failed(StorageAct::Delete, key))
+        let deleted = self.vault.tx(async |tx| {
+            self.require_writer(tx).await?;
+            tx.state_delete(&place).await
+        });
+        deleted.await.map_err(failed(StorageAct::Delete, key))
     }
 
     async fn list(&self, folder: &str) -> Result<Vec<ListedObject>, StorageError> {

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_control_store::{EnvironmentKey, HeldRun, StoreError, StoredRun};
+use nimbus_control_store::{EnvironmentKey, HeldRun, StoreError, StoredEvent, StoredRun};
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::{
@@ -37,8 +37,50 @@ pub(crate) struct DeploymentTables {
     pub(crate) vault: TenantVault,
     pub(crate) held: HeldRun,
     pub(crate) rehearsal: bool,
+    writer: EventWriter,
+}
+
+/// Makes of events what a record has: layers in between, and texts that a tenant may read. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct EventWriter {
     layers: Arc<Mutex<LayerWatch>>,
     texts: TenantTexts,
+}
+
+impl EventWriter {
+    pub(crate) fn new(texts: TenantTexts) -> Self {
+        Self {
+            layers: Arc::default(),
+            texts,
+        }
+    }
+
+    /// An event as a record keeps it.
+    fn recorded(&self, event: &RunEvent) -> Result<Value> {
+        let mut value = serde_json::to_value(event).map_err(|error| damaged("an event", &error))?;
+        self.texts.record(&mut value);
+        Ok(value)
+    }
+
+    pub(crate) fn values(&self, events: &[RunEvent]) -> Result<Vec<Value>> {
+        let mut values = Vec::with_capacity(events.len());
+        let mut layers = self.layers.lock();
+        for event in events {
+            let (before, after) = layers.around(event);
+            values.extend(before);
+            values.push(self.recorded(event)?);
+            values.extend(after);
+        }
+        Ok(values)
+    }
+
+    /// Learns what was told of layers before.
+    pub(crate) fn go_on(&self, events: &[RunEvent]) {
+        let mut layers = self.layers.lock();
+        for event in events {
+            layers.around(event);
+        }
+    }
 }
 
 impl DeploymentTables {
@@ -52,16 +94,8 @@ impl DeploymentTables {
             vault,
             held,
             rehearsal,
-            layers: Arc::default(),
-            texts,
+            writer: EventWriter::new(texts),
         }
-    }
-
-    /// An event as the database keeps it.
-    fn recorded(&self, event: &RunEvent) -> Result<Value> {
-        let mut value = serde_json::to_value(event).map_err(|error| damaged("an event", &error))?;
-        self.texts.record(&mut value);
-        Ok(value)
     }
 
     fn environment(&self, environment: EnvironmentName) -> EnvironmentKey {
@@ -84,11 +118,7 @@ impl DeploymentTables {
     /// Learns from the record what an earlier worker told about layers.
     pub(crate) async fn go_on(&self, run: RunId) -> Result<Vec<RunEvent>> {
         let events = self.events(run).await?;
-        let mut layers = self.layers.lock();
-        for event in &events {
-            layers.around(event);
-        }
-        drop(layers);
+        self.writer.go_on(&events);
         Ok(events)
     }
 
@@ -97,16 +127,7 @@ impl DeploymentTables {
         if events.is_empty() {
             return Ok(());
         }
-        let mut values = Vec::with_capacity(events.len());
-        {
-            let mut layers = self.layers.lock();
-            for event in events {
-                let (before, after) = layers.around(event);
-                values.extend(before);
-                values.push(self.recorded(event)?);
-                values.extend(after);
-            }
-        }
+        let values = self.writer.values(events)?;
         let appended = self
             .vault
             .tx(async |tx| tx.events_append(&self.held, &values).await);
@@ -114,10 +135,67 @@ impl DeploymentTables {
         counted::count(self.vault.metrics(), events);
         Ok(())
     }
+
+    /// Appends what a worker on another machine made of its events; how many there are then.
+    pub(crate) async fn append_values(&self, after: i64, mut values: Vec<Value>) -> Result<i64> {
+        for value in &mut values {
+            self.writer.texts.record(value);
+        }
+        let mut last = after;
+        if !values.is_empty() {
+            let appended = self
+                .vault
+                .tx(async |tx| tx.events_append_after(&self.held, after, &values).await);
+            last = appended.await.map_err(taken_over)?;
+        }
+        let events = values.into_iter().filter(|value| !is_layer(value));
+        let events: Vec<RunEvent> = events
+            .filter_map(|value| serde_json::from_value(value).ok())
+            .collect();
+        counted::count(self.vault.metrics(), &events);
+        Ok(last)
+    }
+
+    /// Events as they are recorded, after a place.
+    pub(crate) async fn events_page(&self, run: RunId, after: i64) -> Result<Vec<StoredEvent>> {
+        let number = run.0.cast_signed();
+        self.vault
+            .tx(async |tx| {
+                tx.events_after(&self.held.deployment, number, after, EVENTS_AT_ONCE)
+                    .await
+            })
+            .await
+    }
+
+    /// A sign of life; what somebody wants of the run.
+    pub(crate) async fn renew(&self) -> Result<Option<String>> {
+        let renewed = self.vault.tx(async |tx| tx.run_renew(&self.held).await);
+        renewed.await.map_err(taken_over)
+    }
+
+    /// The manifest as it is written.
+    pub(crate) async fn manifest(&self) -> Result<String> {
+        let deployment = &self.held.deployment;
+        let found = self
+            .vault
+            .tx(async |tx| tx.deployment_get(deployment).await);
+        Ok(found.await?.manifest)
+    }
+}
+
+/// A manifest as the run core knows it.
+pub(crate) fn loaded(manifest: &str) -> Result<LoadedManifest> {
+    let document = Document::parse_bytes(FILE_NAME, manifest.as_bytes())?;
+    let manifest = Manifest::read(&document)?;
+    Ok(LoadedManifest {
+        manifest,
+        document,
+        overrides: ConfigOverrides::default(),
+    })
 }
 
 /// Whoever writes with an old epoch is told that the run is somebody else's now.
-fn taken_over(error: Error) -> Error {
+pub(crate) fn taken_over(error: Error) -> Error {
     match error.code() {
         ErrorCode::RESOURCE_CHANGED => {
             Error::new(ErrorCode::RUN_TAKEN_OVER, "another worker has the run").with_source(error)
@@ -126,11 +204,11 @@ fn taken_over(error: Error) -> Error {
     }
 }
 
-fn read<T: DeserializeOwned>(what: &str, value: Value) -> Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(what: &str, value: Value) -> Result<T> {
     serde_json::from_value(value).map_err(|error| damaged(what, &error))
 }
 
-fn damaged(what: &str, error: &serde_json::Error) -> Error {
+pub(crate) fn damaged(what: &str, error: &serde_json::Error) -> Error {
     Error::new(
         ErrorCode::INTERNAL,
         format!("{what} cannot be read: {error}"),
@@ -151,17 +229,7 @@ pub(crate) fn record_of(run: StoredRun) -> Result<RunRecord> {
 #[async_trait]
 impl DeploymentSource for DeploymentTables {
     async fn load(&self) -> Result<LoadedManifest> {
-        let deployment = &self.held.deployment;
-        let found = self
-            .vault
-            .tx(async |tx| tx.deployment_get(deployment).await);
-        let document = Document::parse_bytes(FILE_NAME, found.await?.manifest.as_bytes())?;
-        let manifest = Manifest::read(&document)?;
-        Ok(LoadedManifest {
-            manifest,
-            document,
-            overrides: ConfigOverrides::default(),
-        })
+        loaded(&self.manifest().await?)
     }
 }
 
@@ -208,17 +276,10 @@ impl RunStore for DeploymentTables {
     }
 
     async fn events(&self, run: RunId) -> Result<Vec<RunEvent>> {
-        let number = run.0.cast_signed();
         let mut events = Vec::new();
         let mut after = 0;
         loop {
-            let page = self
-                .vault
-                .tx(async |tx| {
-                    tx.events_after(&self.held.deployment, number, after, EVENTS_AT_ONCE)
-                        .await
-                })
-                .await?;
+            let page = self.events_page(run, after).await?;
             let Some(last) = page.last() else {
                 return Ok(events);
             };
@@ -294,7 +355,45 @@ impl UnitMemories for DeploymentTables {
             }
             Ok::<_, StoreError>(())
         });
-        saved.await.map_err(taken_over)
+        saved.await.map_err(taken_over)?;
+        if is_news {
+            self.count_drift(&of).await;
+        }
+        Ok(())
+    }
+}
+
+/// Setting of a tenant, inherited: `false` counts its drift as `silenced`, of which no alert speaks.
+const DRIFT_ALERTS_SETTING: &str = "drift_alerts";
+
+impl DeploymentTables {
+    /// Counts drift that was told. What the tenant set is asked for now; nobody's run fails for a number.
+    async fn count_drift(&self, of: &EnvironmentKey) {
+        let tenant = self.vault.tenant();
+        let settings = self
+            .vault
+            .tx(async |tx| tx.settings_effective(tenant).await)
+            .await;
+        let silenced = settings.is_ok_and(|settings| {
+            let mut settings = settings.iter();
+            settings.any(|one| one.key == DRIFT_ALERTS_SETTING && one.value == false)
+        });
+        let severity = if silenced {
+            "silenced"
+        } else {
+            drift_severity(of)
+        };
+        let metrics = self.vault.metrics();
+        metrics.drift_detected(&tenant.to_string(), severity);
+    }
+}
+
+/// What was found in production matters most, what was found in a simulated cloud least.
+fn drift_severity(of: &EnvironmentKey) -> &'static str {
+    match of.environment.as_str() {
+        _ if of.rehearsal => "info",
+        "prod" | "production" => "critical",
+        _ => "warning",
     }
 }
 
@@ -317,6 +416,10 @@ impl VersionStore for DeploymentTables {
         let number = version.version.cast_signed();
         let added = self.vault.tx(async |tx| {
             tx.run_require(&self.held).await?;
+            // Asked twice by a worker whose answer was lost.
+            if tx.version_list(&of).await?.contains(&record) {
+                return Ok(());
+            }
             tx.version_add(&of, number, &record).await
         });
         added.await.map_err(taken_over)
@@ -358,14 +461,13 @@ impl GateStore for DeploymentTables {
 impl EnvironmentLocks for DeploymentTables {
     /// Whoever has the run has its environment: both were taken at once.
     async fn try_lock(&self, _environment: EnvironmentName, _command: &str) -> Result<LockAttempt> {
-        let renewed = self.vault.tx(async |tx| tx.run_renew(&self.held).await);
-        renewed.await.map_err(taken_over)?;
+        self.renew().await?;
         Ok(LockAttempt::Taken(Box::new(HeldEnvironment)))
     }
 }
 
 /// Given back together with the run.
-struct HeldEnvironment;
+pub(crate) struct HeldEnvironment;
 
 #[async_trait]
 impl EnvironmentGuard for HeldEnvironment {

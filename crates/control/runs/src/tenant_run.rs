@@ -4,24 +4,23 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use nimbus_control_store::{CloudAccount, HeldRun, Store, StoredRun};
+use jiff::Timestamp;
+use nimbus_control_store::{Store, StoredRun};
 use nimbus_control_vault::KeyRing;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result, TenantId};
-use nimbus_engine_backend::store::Storage;
 use nimbus_engine_backend::{Backend, BackendOptions, StackRef};
 use nimbus_engine_operations::Cancellation;
 use nimbus_local::{ServedRun, rehearsal_orders, served_ports};
 use nimbus_orchestrator::DigestKey;
-use nimbus_runs::ports::{DeploymentSource, RunPorts, SystemRunClock};
+use nimbus_runs::ports::{RunPorts, SystemRunClock};
 use nimbus_runs::{EventBus, RunRequest};
 
-use crate::leases::LeaseTables;
+use crate::access::RunAccess;
+use crate::credential_end::{EXPIRATION, end_of_credentials};
 use crate::pinned::PinnedVersions;
 use crate::programs::TenantPrograms;
-use crate::storage::DatabaseStorage;
-use crate::tables::{DeploymentTables, NoLogs};
+use crate::tables::NoLogs;
 use crate::tenant_texts::TenantTexts;
-use crate::vault::TenantVault;
 
 /// Where runs of all tenants are carried out. Cheap to clone.
 #[derive(Clone)]
@@ -31,11 +30,12 @@ pub struct TenantRuns {
     programs: TenantPrograms,
 }
 
-/// One run with its tenant's keys and tables.
+/// One run with the way to its tenant's things.
 pub struct TenantRun {
-    pub(crate) tables: DeploymentTables,
+    pub(crate) access: Arc<dyn RunAccess>,
     pub(crate) request: RunRequest,
-    storage: Arc<dyn Storage>,
+    deployment: String,
+    rehearsal: bool,
     pub(crate) programs: TenantPrograms,
     /// Versions of the catalog that it is made of.
     catalog: PinnedVersions,
@@ -72,33 +72,8 @@ impl TenantRuns {
     ///
     /// When the tenant's keys do not open, or the request cannot be read.
     pub async fn enter(&self, tenant: TenantId, run: &StoredRun) -> Result<TenantRun> {
-        let vault = TenantVault::open(&self.store, &self.ring, tenant).await?;
-        let mut request: RunRequest =
-            serde_json::from_value(run.request.clone()).map_err(|error| {
-                let message = format!("the request of run {} cannot be read: {error}", run.number);
-                Error::new(ErrorCode::INTERNAL, message)
-            })?;
-        // Whoever goes on with a rehearsal has mended what was ordered to go wrong, as on their own machine.
-        if goes_on(run) {
-            request.choices.rehearsal = request.choices.rehearsal.without_faults();
-        }
-        let root = state_root(&run.deployment, run.rehearsal);
-        Ok(TenantRun {
-            storage: Arc::new(DatabaseStorage::new(vault.clone(), &root)),
-            tables: DeploymentTables::new(
-                vault,
-                HeldRun {
-                    deployment: run.deployment.clone(),
-                    number: run.number,
-                    epoch: run.epoch,
-                },
-                run.rehearsal,
-                self.programs.texts().clone(),
-            ),
-            request,
-            programs: self.programs.clone(),
-            catalog: PinnedVersions::read(&run.catalog)?,
-        })
+        let access = self.access(tenant, run).await?;
+        TenantRun::new(Arc::new(access), run, self.programs.clone())
     }
 }
 
@@ -108,23 +83,47 @@ pub(crate) fn goes_on(run: &StoredRun) -> bool {
 }
 
 impl TenantRun {
+    /// # Errors
+    ///
+    /// When the request cannot be read.
+    pub(crate) fn new(
+        access: Arc<dyn RunAccess>,
+        run: &StoredRun,
+        programs: TenantPrograms,
+    ) -> Result<Self> {
+        let mut request: RunRequest =
+            serde_json::from_value(run.request.clone()).map_err(|error| {
+                let message = format!("the request of run {} cannot be read: {error}", run.number);
+                Error::new(ErrorCode::INTERNAL, message)
+            })?;
+        // Whoever goes on with a rehearsal has mended what was ordered to go wrong, as on their own machine.
+        if goes_on(run) {
+            request.choices.rehearsal = request.choices.rehearsal.without_faults();
+        }
+        Ok(Self {
+            access,
+            request,
+            deployment: run.deployment.clone(),
+            rehearsal: run.rehearsal,
+            programs,
+            catalog: PinnedVersions::read(&run.catalog)?,
+        })
+    }
+
     /// The ports of the run core.
     pub(crate) async fn ports(
         &self,
         bus: &Arc<EventBus>,
         cancellation: &Cancellation,
     ) -> Result<RunPorts> {
-        let tables = &self.tables;
-        let vault = &tables.vault;
-        let workspace = self.programs.write_out(vault, &self.catalog).await?;
-        let contracts = self.catalog.contracts(vault).await?;
-        let passphrase = vault.secret("passphrase").await?;
-        let digests = vault.secret("digests").await?;
+        let access = &*self.access;
+        let workspace = self.programs.write_out(access, &self.catalog).await?;
+        let secrets = access.secrets().await?;
         let worlds = self.programs.folder().join("worlds");
         let world = worlds
-            .join(vault.tenant().to_string())
-            .join(&tables.held.deployment);
-        let credentials = if tables.rehearsal {
+            .join(access.tenant().to_string())
+            .join(&self.deployment);
+        let credentials = if self.rehearsal {
             BTreeMap::new()
         } else {
             self.credentials().await?
@@ -135,55 +134,55 @@ impl TenantRun {
             workspace,
             environment: self.request.environment,
             typecheck: self.request.choices.typecheck,
-            storage: Arc::clone(&self.storage),
-            passphrase: hex::encode(passphrase),
+            storage: access.storage(),
+            passphrase: secrets.passphrase.clone(),
             home: self.programs.folder().join("home"),
-            rehearsal: tables.rehearsal.then_some(world),
+            rehearsal: self.rehearsal.then_some(world),
             orders: rehearsal_orders(&self.request.choices.rehearsal)?,
             allow_mass_removal: self.request.choices.allow_mass_removal,
         };
         let served = served_ports(served, bus, cancellation)?;
+        let records = access.record_ports().await?;
         Ok(RunPorts {
-            deployment: Box::new(tables.clone()),
+            deployment: records.deployment,
             components: served.components,
-            runs: Arc::new(tables.clone()),
-            memories: Box::new(tables.clone()),
-            locks: Box::new(tables.clone()),
-            versions: Box::new(tables.clone()),
-            gates: Box::new(tables.clone()),
+            runs: records.runs,
+            memories: records.memories,
+            locks: records.locks,
+            versions: records.versions,
+            gates: records.gates,
             logs: Box::new(NoLogs),
             engine: served.engine,
             values: served.values,
-            resolvers: Box::new(LeaseTables::new(tables).with_contracts(contracts)),
+            resolvers: records.resolvers,
             accounts: served.accounts,
             checks: served.checks,
             clock: Box::new(SystemRunClock),
-            key: DigestKey::new(digests),
+            key: DigestKey::new(secrets.digest_key()?),
         })
+    }
+
+    /// When what opens the tenant's cloud accounts ends, if anybody knows. A rehearsal opens none.
+    pub(crate) async fn credentials_end(&self) -> Result<Option<Timestamp>> {
+        if self.rehearsal {
+            return Ok(None);
+        }
+        Ok(end_of_credentials(&self.credentials().await?))
     }
 
     /// What opens the tenant's cloud accounts for this environment, for providers and nobody else.
     async fn credentials(&self) -> Result<BTreeMap<String, String>> {
-        let vault = &self.tables.vault;
         if !self.programs.is_strict() {
             let message = "real runs of tenants need the strict sandbox, and this server has less";
             return Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
                 .with_help("set engine.sandbox to strict; `nimbus doctor` says what it needs"));
         }
-        let environment = self.request.environment.to_string();
-        let sealed = vault.tx(async |tx| tx.cloud_credentials(&environment).await);
-        let mut all = BTreeMap::new();
-        for (id, _, sealed) in sealed.await? {
-            let field = CloudAccount::credentials_field(id);
-            let plain = vault.open_sealed(&field, &sealed)?;
-            let variables: BTreeMap<String, String> =
-                serde_json::from_slice(&plain).map_err(|_| {
-                    Error::new(ErrorCode::INTERNAL, "credentials of a cloud cannot be read")
-                })?;
-            for value in variables.values() {
+        let all = self.access.credentials(self.request.environment).await?;
+        for (name, value) in &all {
+            // A time is none, and would be missing from every text that has it.
+            if name != EXPIRATION {
                 nimbus_telemetry::register_secret(value);
             }
-            all.extend(variables);
         }
         Ok(all)
     }
@@ -191,9 +190,10 @@ impl TenantRun {
     /// Ends the leases of units that a worker left when it died. The run is ours, and its epoch says so;
     /// whoever had the leases finds its journals shut.
     pub(crate) async fn end_leases(&self, environment: EnvironmentName) -> Result<()> {
-        let storage = Arc::clone(&self.storage);
+        let storage = self.access.storage();
         let backend = Backend::in_storage(storage, BackendOptions::default()).await?;
-        let manifest = DeploymentSource::load(&self.tables).await?.manifest;
+        let records = self.access.record_ports().await?;
+        let manifest = records.deployment.load().await?.manifest;
         let mut names = backend.stacks().await?;
         // Nobody else's: another environment of the deployment may have a run of its own.
         names.retain(|name| manifest.has_unit_in(environment, name.project(), name.stack()));

@@ -1,6 +1,7 @@
 //! The state of one unit over time, and its repair, over the engine's own backend: the lease, the journal and the history
 //! are those that runs use, so nobody mends what a run is about to write.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nimbus_control_wire::{
@@ -8,9 +9,9 @@ use nimbus_control_wire::{
 };
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use nimbus_engine_backend::{
-    Backend, BackendError, BackendOptions, EnvironmentVariables, ImportOptions, Keyring, KnownAct,
-    Owner, PASSPHRASE, RecordedOutcome, RecoveryReport, Stack, UnknownAct, Unverified,
-    UpdateResult,
+    Backend, BackendError, BackendOptions, EnvironmentVariables, ImportOptions, KeyServices,
+    Keyring, KnownAct, Owner, PASSPHRASE, RecordedOutcome, RecoveryReport, Stack, UnknownAct,
+    Unverified, UpdateResult,
 };
 use nimbus_engine_model::edit::{DeleteRules, EditError, delete_resource, unprotect};
 use nimbus_engine_model::format::{Layout, SecretsMode, write_export};
@@ -59,7 +60,8 @@ impl TenantRuns {
         let environment = EnvironmentVariables::fixed([(PASSPHRASE, passphrase.as_str())]);
         Ok(Some(UnitStack {
             stack: backend.stack(name),
-            keyring: Keyring::new(environment),
+            // States of tenants open with the passphrase of their tenant; no service is the server's to ask for them.
+            keyring: Keyring::new(environment, KeyServices::Only(BTreeSet::new())),
             texts: self.texts().clone(),
         }))
     }

@@ -19,8 +19,8 @@ use nimbus_control_vault::{KeyEncryptionKey, KeyRing};
 use nimbus_core::{TenantId, UserId};
 use nimbus_engine_backend::store::{Put, Storage, Tag, WriteCondition};
 use nimbus_engine_backend::{
-    Backend, BackendOptions, EnvironmentVariables, Keyring, LeaseSettings, Owner, SessionRequest,
-    StackRef, UpdateInfo, UpdateKind, UpdateResult,
+    Backend, BackendOptions, EnvironmentVariables, KeyServices, Keyring, LeaseSettings, Owner,
+    SessionRequest, StackRef, UpdateInfo, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{ResourceState, Snapshot, Urn};
 use nimbus_test_tools::{Tool, short_or_long, tool_or_skip};
@@ -230,6 +230,48 @@ async fn who_lost_a_run_cannot_write_for_it_and_the_next_goes_on_without_a_gap()
     assert!(take(&database, server).await.is_none(), "it is over");
 }
 
+/// F3: whoever slept past its lease writes no state either, whatever the lease inside of the state says.
+#[tokio::test]
+async fn who_lost_a_run_writes_and_deletes_no_state_of_it() {
+    let database =
+        TestDatabase::new(&tool_or_skip!(Tool::Postgres), Isolation::SchemaWithRls).await;
+    let acme = tenant(&database, "acme").await;
+    queue(&database, acme, "D1", "dev").await;
+    let vault = TenantVault::open(&database.store, &ring(), acme)
+        .await
+        .unwrap();
+    let of = |run: &StoredRun| {
+        DatabaseStorage::new(vault.clone(), "deployments/D1/state").written_by(held(run))
+    };
+    let server = Uuid::new_v4();
+    let (_, first) = take(&database, server).await.unwrap();
+    let slept = of(&first);
+    stored(
+        slept
+            .put("a", "1".into(), WriteCondition::Absent)
+            .await
+            .unwrap(),
+    );
+    database.store.runs_orphan(acme, server).await.unwrap();
+    let (_, second) = take(&database, Uuid::new_v4()).await.unwrap();
+    assert_eq!(second.epoch, first.epoch + 1);
+    for expect in [WriteCondition::Anything, WriteCondition::Absent] {
+        let refused = slept.put("b", "old".into(), expect).await;
+        assert!(refused.is_err(), "{refused:?}");
+    }
+    assert!(slept.delete("a").await.is_err());
+    let awake = of(&second);
+    let left = awake.get("a").await.unwrap().unwrap();
+    assert_eq!(left.bytes, "1");
+    assert!(awake.get("b").await.unwrap().is_none());
+    stored(
+        awake
+            .put("a", "2".into(), WriteCondition::Unchanged(left.tag))
+            .await
+            .unwrap(),
+    );
+}
+
 fn succeeded() -> RunEnd {
     RunEnd {
         status: "ended",
@@ -350,7 +392,7 @@ fn stack_name(number: usize) -> StackRef {
 }
 
 fn keyring() -> Arc<Keyring> {
-    Keyring::new(EnvironmentVariables::fixed([]))
+    Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any)
 }
 
 fn session_request() -> SessionRequest {

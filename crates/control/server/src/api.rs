@@ -20,6 +20,8 @@ use crate::server::ServerOptions;
 
 /// How much of the audit trail could be cut off unnoticed by whoever owns the database.
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(10);
+/// Between two rounds of counting; each asks every tenant.
+const COUNT_PAUSE: Duration = Duration::from_secs(300);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// What an operator may set about the API.
@@ -182,7 +184,9 @@ pub(crate) fn router(
 }
 
 /// Does what nobody asks for and what is every server's own, until it is dropped: wraps data keys again after the outer
-/// key was replaced, and signs how far the audit trail has come. What one server does for all is a schedule of a workflow.
+/// key was replaced, signs how far the audit trail has come, ends approvals whose time is over and whose workflow is
+/// away, goes on with roll-outs, which any number of servers may do at once, and counts what tenants have. What one
+/// server does for all is a schedule of a workflow.
 pub(crate) async fn look_after(app: App) {
     match app.rewrap_data_keys().await {
         Ok(0) => {}
@@ -191,8 +195,28 @@ pub(crate) async fn look_after(app: App) {
             warn!(error = %failure.error.log_text(), "data keys were not wrapped again");
         }
     }
-    loop {
-        tokio::time::sleep(CHECKPOINT_PAUSE).await;
-        app.checkpoint_audit(jiff::Timestamp::now()).await;
+    if let Err(failure) = app.note_rollouts().await {
+        warn!(error = %failure.error.log_text(), "roll-outs of before may wait for somebody to look at them");
     }
+    let sweep = async {
+        loop {
+            tokio::time::sleep(CHECKPOINT_PAUSE).await;
+            app.checkpoint_audit(jiff::Timestamp::now()).await;
+            if let Err(failure) = app.sweep_approvals(jiff::Timestamp::now()).await {
+                warn!(error = %failure.error.log_text(), "nobody looked for approvals whose time is over");
+            }
+            if let Err(failure) = app.sweep_rollouts(jiff::Timestamp::now()).await {
+                warn!(error = %failure.error.log_text(), "roll-outs did not go on");
+            }
+        }
+    };
+    let count = async {
+        loop {
+            if let Err(failure) = app.count_resources().await {
+                warn!(error = %failure.error.log_text(), "items were not counted");
+            }
+            tokio::time::sleep(COUNT_PAUSE).await;
+        }
+    };
+    tokio::join!(sweep, count);
 }

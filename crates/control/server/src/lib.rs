@@ -9,6 +9,7 @@ mod api;
 mod connections;
 mod database;
 mod demo;
+mod flow_counts;
 mod http;
 mod packages;
 mod readiness;

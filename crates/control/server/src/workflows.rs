@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use zeroize::Zeroizing;
 
+use crate::flow_counts::{KnownControl, flow_counts};
+
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often runs without a workflow are looked for.
@@ -93,6 +95,7 @@ pub(crate) fn start(app: &App, options: &WorkflowOptions) -> Workflows {
     let process = FlowProcess {
         app: app.clone(),
         options: options.clone(),
+        control: KnownControl::default(),
     };
     let stopped = stop.clone();
     let task = tokio::spawn(async move {
@@ -112,6 +115,7 @@ pub(crate) fn start(app: &App, options: &WorkflowOptions) -> Workflows {
 struct FlowProcess {
     app: App,
     options: WorkflowOptions,
+    control: KnownControl,
 }
 
 /// A runtime that executes.
@@ -143,6 +147,8 @@ impl FlowProcess {
         loop {
             match Box::pin(self.try_open()).await {
                 Ok(working) => {
+                    // An error is one that is there already.
+                    let _ = self.control.set(Arc::clone(&working.control));
                     self.app.tell_workflows(Arc::clone(&working.control));
                     return working;
                 }
@@ -186,7 +192,10 @@ impl FlowProcess {
     fn definitions(&self) -> Definitions {
         let platform: Arc<dyn PlatformWork> = Arc::new(self.app.clone());
         let runs: Arc<dyn RunRows> = Arc::new(self.app.clone());
-        definitions(&platform, &runs)
+        let mut definitions = definitions(&platform, &runs);
+        let metrics = self.app.store().metrics();
+        definitions.observe(flow_counts(metrics, Arc::clone(&self.control)));
+        definitions
     }
 
     /// Never returns.
@@ -195,6 +204,10 @@ impl FlowProcess {
             if let Err(failure) = self.app.begin_open_flows().await {
                 let error = failure.error.log_text();
                 warn!(%error, "runs without a workflow were not looked for");
+            }
+            if let Err(failure) = self.app.sync_tenant_schedules().await {
+                let error = failure.error.log_text();
+                warn!(%error, "schedules of tenants were not looked for");
             }
             tokio::time::sleep(LOOK).await;
         }

@@ -72,6 +72,8 @@ pub struct StoredVersion {
     pub published_by: Uuid,
     pub deprecated_at: Option<Timestamp>,
     pub deprecation: Option<String>,
+    /// How instances get over it, where it breaks the contract of the one before.
+    pub upgrade_workflow: Option<String>,
 }
 
 /// A version to be published.
@@ -83,6 +85,7 @@ pub struct NewVersion {
     pub changelog: String,
     pub changes: Value,
     pub published_by: UserId,
+    pub upgrade_workflow: Option<String>,
 }
 
 /// Which components.
@@ -114,7 +117,7 @@ const LISTED: &str = "tenant_id, id, name, display_name, description, provider, 
     created_at, updated_at";
 const VERSION: &str = "tenant_id, component_id, version, semantic_version, name, display_name, description, provider, \
     semantic_type, language, code, input_schema, output_schema, resolver_bindings, settings, digest, changelog, \
-    changes, published_at, published_by, deprecated_at, deprecation";
+    changes, published_at, published_by, deprecated_at, deprecation, upgrade_workflow";
 const FILTER: &str = "($1::text IS NULL OR provider = $1) AND ($2::text IS NULL OR semantic_type = $2)
     AND ($3::text IS NULL OR position(lower($3) IN lower(name || ' ' || display_name || ' ' || description)) > 0)";
 
@@ -261,9 +264,9 @@ impl TenantTx {
         let published = sqlx::query_as(sql(format!(
             "INSERT INTO nimbus_core.component_versions (id, component_id, version, semantic_version, name, display_name,
                  description, provider, semantic_type, language, code, input_schema, output_schema, resolver_bindings,
-                 settings, digest, changelog, changes, published_by)
+                 settings, digest, changelog, changes, published_by, upgrade_workflow)
              SELECT $1, c.id, $3, $4, c.name, c.display_name, c.description, c.provider, c.semantic_type, c.language,
-                 c.code, c.input_schema, c.output_schema, c.resolver_bindings, c.settings, $5, $6, $7, $8
+                 c.code, c.input_schema, c.output_schema, c.resolver_bindings, c.settings, $5, $6, $7, $8, $9
              FROM nimbus_core.components c WHERE c.id = $2 RETURNING {VERSION}"
         )))
         .bind(Uuid::new_v4())
@@ -274,6 +277,7 @@ impl TenantTx {
         .bind(&new.changelog)
         .bind(&new.changes)
         .bind(Uuid::from(new.published_by))
+        .bind(&new.upgrade_workflow)
         .fetch_one(self.connection())
         .await?;
         sqlx::query(
@@ -318,6 +322,25 @@ impl TenantTx {
         .bind(component)
         .bind(page.after)
         .bind(i64::from(page.limit))
+        .fetch_all(self.connection())
+        .await?)
+    }
+
+    /// Every version of a component of the tenant or of the operator, oldest first; without code.
+    pub async fn versions_known(
+        &mut self,
+        of: &StoredComponent,
+    ) -> Result<Vec<StoredVersion>, StoreError> {
+        let from = match of.tenant_id == Uuid::from(self.tenant()) {
+            true => "nimbus_core.component_versions",
+            false => "nimbus_core.shared_versions($1)",
+        };
+        let columns = VERSION.replace(" code,", " '{}'::jsonb AS code,");
+        Ok(sqlx::query_as(sql(format!(
+            "SELECT {columns} FROM {from} WHERE name = $1 AND component_id = $2 ORDER BY version"
+        )))
+        .bind(&of.name)
+        .bind(of.id)
         .fetch_all(self.connection())
         .await?)
     }

@@ -10,6 +10,7 @@ use nimbus_core::TenantId;
 use sqlx::FromRow;
 use uuid::Uuid;
 
+use crate::work::WorkTurn;
 use crate::{ListPage, RowCursor, Store, StoreError, TenantTx, Timestamp};
 
 /// Days that what was delivered, or has nobody to be delivered to, is kept. Dead letters stay.
@@ -110,14 +111,19 @@ const SENDABLE: &str =
     "d.status = 'pending' AND CASE d.channel WHEN 'email' THEN $1 ELSE $2 AND w.enabled END";
 
 impl Store {
-    /// Tenants that have something to send now, whoever waits longest first.
-    pub async fn delivery_due(&self, most: i32) -> Result<Vec<TenantId>, StoreError> {
+    /// Tenants that have something to send now: customers in turn, of each whoever waits longest first.
+    pub async fn delivery_due(&self, most: i32) -> Result<Vec<WorkTurn>, StoreError> {
         let mut connection = self.app().acquire().await?;
-        let due: Vec<Uuid> = sqlx::query_scalar("SELECT nimbus_core.delivery_due($1)")
-            .bind(most)
-            .fetch_all(&mut *connection)
-            .await?;
-        Ok(due.into_iter().map(TenantId::from).collect())
+        let due: Vec<(Uuid, Uuid)> =
+            sqlx::query_as("SELECT tenant, customer FROM nimbus_core.delivery_turns_due($1)")
+                .bind(most)
+                .fetch_all(&mut *connection)
+                .await?;
+        let turn = |(tenant, customer): (Uuid, Uuid)| WorkTurn {
+            tenant: tenant.into(),
+            customer: customer.into(),
+        };
+        Ok(due.into_iter().map(turn).collect())
     }
 
     /// Makes workers look at every tenant: nobody knows what a server that is gone, or could not send, left.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nimbus_core::{TenantId, UserId};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
@@ -10,7 +11,7 @@ use uuid::Uuid;
 use crate::{EnvironmentKey, StoreError, TenantTx, Timestamp};
 
 /// A rule that holds for a tenant, and whose it is.
-#[derive(Clone, Debug, PartialEq, FromRow)]
+#[derive(Clone, Debug, PartialEq, FromRow, Serialize, Deserialize)]
 pub struct StoredRule {
     /// The tenant that it is set for, with everything below it.
     pub owner: Uuid,
@@ -104,14 +105,23 @@ pub struct DeployedComponent {
     pub component_owner: Option<Uuid>,
     pub component_version: Option<i32>,
     pub pulumi_stack_name: String,
+    /// What it was deployed with, or is about to be; secrets are marks.
+    pub resolved_parameters: Value,
     pub status: String,
     pub deployed_at: Option<Timestamp>,
     pub error_message: Option<String>,
+    /// The run that upgrades it, while that is to come or under way, and the version that it goes back to otherwise.
+    pub upgrade_run: Option<Uuid>,
+    pub upgrade_from: Option<i32>,
+    /// The last roll-out that was at it, with the run that it asked for.
+    pub rollout: Option<Uuid>,
+    pub rollout_run: Option<Uuid>,
     pub updated_at: Timestamp,
 }
 
-const INSTANCE: &str = "id, deployment, environment, rehearsal, stack, component, component_owner, component_version, \
-    pulumi_stack_name, status, deployed_at, error_message, updated_at";
+pub(crate) const INSTANCE: &str = "id, deployment, environment, rehearsal, stack, component, component_owner, \
+    component_version, pulumi_stack_name, resolved_parameters, status, deployed_at, error_message, upgrade_run, \
+    upgrade_from, rollout, rollout_run, updated_at";
 
 impl TenantTx {
     /// Every rule that holds for a tenant, from the operator's down.

@@ -1,11 +1,11 @@
 //! Landing zones, templates for environments in them, and environments.
 
-use nimbus_core::UserId;
+use nimbus_core::{TenantId, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{ListPage, StoreError, TenantTx, Timestamp};
+use crate::{ListPage, Store, StoreError, TenantTx, Timestamp};
 
 /// Where environments live.
 #[derive(Clone, Debug, PartialEq, FromRow)]
@@ -21,6 +21,8 @@ pub struct LandingZone {
     pub region: String,
     /// Components with their parameters.
     pub system_services: Value,
+    /// How resolvers are configured once services are there, by resolver.
+    pub resolvers: Value,
     /// `draft`, `published` or `retired`.
     pub status: String,
     pub revision: i64,
@@ -39,6 +41,7 @@ pub struct NewZone {
     pub account: Option<String>,
     pub region: String,
     pub system_services: Value,
+    pub resolvers: Value,
 }
 
 /// What environments of a zone are made from.
@@ -66,10 +69,16 @@ pub struct TenantEnvironment {
     /// Whether it is the zone's own, for its system services.
     pub is_platform: bool,
     pub rehearsal: bool,
-    /// `provisioning`, `active`, `failed`, `deleting` or `deleted`.
+    /// How resolvers of its zone are configured before it is active.
+    pub resolvers: Value,
+    /// From 1; one more whenever it is begun anew.
+    pub bootstrap: i32,
+    /// `provisioning`, `configuring`, `active`, `failed`, `deleting` or `deleted`.
     pub status: String,
     pub deployment: Option<String>,
     pub run: Option<Uuid>,
+    /// Who asked for it.
+    pub created_by: Uuid,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -83,16 +92,17 @@ pub struct NewEnvironment {
     pub zone_name: String,
     pub template: Option<String>,
     pub mandatory_components: Value,
+    pub resolvers: Value,
     pub is_platform: bool,
     pub rehearsal: bool,
     pub by: UserId,
 }
 
-const ZONE: &str = "tenant_id, id, name, display_name, description, provider, account, region, system_services, status, \
+const ZONE: &str = "tenant_id, id, name, display_name, description, provider, account, region, system_services, resolvers, status, \
     revision, created_at, updated_at, published_at";
 const TEMPLATE: &str = "id, zone_id, name, description, mandatory_components, updated_at";
 const ENVIRONMENT: &str = "id, name, zone_owner, zone_id, zone_name, template, mandatory_components, is_platform, \
-    rehearsal, status, deployment, run, created_at, updated_at";
+    rehearsal, resolvers, bootstrap, status, deployment, run, created_by, created_at, updated_at";
 
 fn sql(text: String) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(text)
@@ -155,8 +165,8 @@ impl TenantTx {
     ) -> Result<LandingZone, StoreError> {
         sqlx::query_as(sql(format!(
             "INSERT INTO nimbus_core.landing_zones (id, name, display_name, description, provider, account, region,
-                 system_services, created_by)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING {ZONE}"
+                 system_services, created_by, resolvers)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING {ZONE}"
         )))
         .bind(Uuid::new_v4())
         .bind(&new.name)
@@ -167,6 +177,7 @@ impl TenantTx {
         .bind(&new.region)
         .bind(&new.system_services)
         .bind(Uuid::from(by))
+        .bind(&new.resolvers)
         .fetch_one(self.connection())
         .await
         .map_err(|error| {
@@ -178,7 +189,7 @@ impl TenantTx {
     pub async fn zone_write(&mut self, id: Uuid, new: &NewZone) -> Result<LandingZone, StoreError> {
         Ok(sqlx::query_as(sql(format!(
             "UPDATE nimbus_core.landing_zones SET display_name = $2, description = $3, provider = $4, account = $5,
-                 region = $6, system_services = $7, revision = revision + 1, updated_at = now()
+                 region = $6, system_services = $7, resolvers = $8, revision = revision + 1, updated_at = now()
              WHERE id = $1 RETURNING {ZONE}"
         )))
         .bind(id)
@@ -188,6 +199,7 @@ impl TenantTx {
         .bind(&new.account)
         .bind(&new.region)
         .bind(&new.system_services)
+        .bind(&new.resolvers)
         .fetch_one(self.connection())
         .await?)
     }
@@ -344,8 +356,8 @@ impl TenantTx {
     ) -> Result<TenantEnvironment, StoreError> {
         sqlx::query_as(sql(format!(
             "INSERT INTO nimbus_core.tenant_environments (id, name, zone_owner, zone_id, zone_name, template,
-                 mandatory_components, is_platform, rehearsal, status, created_by)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'provisioning', $10) RETURNING {ENVIRONMENT}"
+                 mandatory_components, is_platform, rehearsal, status, created_by, resolvers)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'provisioning', $10, $11) RETURNING {ENVIRONMENT}"
         )))
         .bind(Uuid::new_v4())
         .bind(&new.name)
@@ -357,6 +369,7 @@ impl TenantTx {
         .bind(new.is_platform)
         .bind(new.rehearsal)
         .bind(Uuid::from(new.by))
+        .bind(&new.resolvers)
         .fetch_one(self.connection())
         .await
         .map_err(|error| {
@@ -383,5 +396,61 @@ impl TenantTx {
         .bind(run)
         .fetch_one(self.connection())
         .await?)
+    }
+
+    /// Says which resolvers an environment is still to configure. One that is active does so now.
+    pub async fn environment_resolvers(
+        &mut self,
+        id: Uuid,
+        resolvers: &Value,
+    ) -> Result<TenantEnvironment, StoreError> {
+        Ok(sqlx::query_as(sql(format!(
+            "UPDATE nimbus_core.tenant_environments SET resolvers = $2, updated_at = now(),
+                 status = CASE WHEN status = 'active' AND $2 <> '{{}}' THEN 'configuring' ELSE status END
+             WHERE id = $1 RETURNING {ENVIRONMENT}"
+        )))
+        .bind(id)
+        .bind(resolvers)
+        .fetch_one(self.connection())
+        .await?)
+    }
+
+    /// An environment by its id, that nobody changes until the transaction ends.
+    pub async fn environment_by_id(
+        &mut self,
+        id: Uuid,
+    ) -> Result<Option<TenantEnvironment>, StoreError> {
+        Ok(sqlx::query_as(sql(format!(
+            "SELECT {ENVIRONMENT} FROM nimbus_core.tenant_environments WHERE id = $1 FOR UPDATE"
+        )))
+        .bind(id)
+        .fetch_optional(self.connection())
+        .await?)
+    }
+
+    /// Environments that are on their way, or the one that waits for a run.
+    pub async fn environments_begun(
+        &mut self,
+        run: Option<Uuid>,
+    ) -> Result<Vec<TenantEnvironment>, StoreError> {
+        Ok(sqlx::query_as(sql(format!(
+            "SELECT {ENVIRONMENT} FROM nimbus_core.tenant_environments
+             WHERE CASE WHEN $1::uuid IS NULL THEN status IN ('provisioning', 'configuring') ELSE run = $1 END
+             ORDER BY id"
+        )))
+        .bind(run)
+        .fetch_all(self.connection())
+        .await?)
+    }
+}
+
+impl Store {
+    /// Tenants with environments that are on their way.
+    pub async fn bootstrap_tenants(&self) -> Result<Vec<TenantId>, StoreError> {
+        let mut connection = self.app().acquire().await?;
+        let found: Vec<Uuid> = sqlx::query_scalar("SELECT nimbus_core.bootstrap_tenants()")
+            .fetch_all(&mut *connection)
+            .await?;
+        Ok(found.into_iter().map(TenantId::from).collect())
     }
 }

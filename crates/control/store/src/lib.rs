@@ -51,6 +51,7 @@ mod resolver;
 mod resolver_lease;
 mod review_mark;
 mod role;
+mod rollout;
 mod run;
 mod run_history;
 mod sealed_plan;
@@ -61,6 +62,7 @@ mod sign_in;
 mod state_object;
 mod store;
 mod tenant;
+mod tenant_schedule;
 mod time;
 mod tx;
 mod unit_record;
@@ -76,9 +78,9 @@ pub use backup::{BackupManifest, BackupScope, RestoreKeys};
 pub use blob::WorkspaceFile;
 pub use cloud_account::{CloudAccount, NewCloudAccount};
 pub use cmdb::{
-    CheckedImport, CmdbSync, GraphLimits, GraphPart, ImportCounts, ItemFilter, ItemStatus,
-    KnownSync, NewClass, NewImport, NewRelationship, StoredClass, StoredHistory, StoredImport,
-    StoredItem, StoredRelationship, StoredSync, SyncCounts,
+    CheckedImport, CmdbSync, GraphLimits, GraphPart, ImportCounts, ItemCount, ItemFilter,
+    ItemStatus, KnownSync, MOST_ITEMS_TOLD, NewClass, NewImport, NewRelationship, StoredClass,
+    StoredHistory, StoredImport, StoredItem, StoredRelationship, StoredSync, SyncCounts,
 };
 pub use compartment::{Compartment, NewCompartment};
 pub use component::{
@@ -115,6 +117,7 @@ pub use resolver::{
 pub use resolver_lease::{HeldLease, LeaseAsk, LeaseFilter, SecretSeal, UnitSettlement};
 pub use review_mark::{SinceThen, StoredMark};
 pub use role::{CustomRole, Holder, RoleAssignment, RoleHolding};
+pub use rollout::{FleetInstance, InstanceFilter, NewRollout, RolloutInstance, StoredRollout};
 pub use run::{HeldRun, NewRun, RUN_LEASE_SECONDS, RunEnd, RunFilter, StoredEvent, StoredRun};
 pub use run_history::{LogCursor, RunLogFilter, UsualDuration};
 pub use semantic::{SemanticCloud, SemanticMapping, SemanticType};
@@ -124,6 +127,7 @@ pub use sign_in::{AccountDigest, SignInAttempt};
 pub use state_object::{ListedStateObject, StateExpectation, StateObject};
 pub use store::Store;
 pub use tenant::{NewTenant, Tenant, TenantChange, TenantFilter};
+pub use tenant_schedule::{NewTenantSchedule, TenantSchedule};
 pub use time::Timestamp;
 pub use tx::{RegistryTx, TenantTx};
 pub use unit_record::{EnvironmentKey, StoredSignature};

@@ -49,6 +49,8 @@ pub struct LeaseFilter {
     pub status: Option<String>,
     /// Only those of this pool.
     pub pool: Option<Uuid>,
+    /// Only those of units in these environments; all of them when absent.
+    pub environments: Option<Vec<String>>,
 }
 
 /// What became of a unit.
@@ -326,6 +328,7 @@ impl TenantTx {
                AND ($3::text IS NULL OR status = $3)
                AND ($4::text IS NULL OR space_id IN (SELECT s.id FROM nimbus_core.lease_spaces s WHERE s.key = $4))
                AND ($5::timestamptz IS NULL OR (taken_at, id) < ($5, $6))
+               AND ($8::text[] IS NULL OR environment = ANY($8))
              ORDER BY taken_at DESC, id DESC LIMIT $7"
         )))
         .bind(&filter.resolver)
@@ -335,9 +338,19 @@ impl TenantTx {
         .bind(at)
         .bind(id)
         .bind(i64::from(page.limit))
+        .bind(&filter.environments)
         .fetch_all(self.connection())
         .await?;
         rows.into_iter().map(LeaseRow::read).collect()
+    }
+
+    /// Environments of the units that have leases, by name.
+    pub async fn lease_environments(&mut self) -> Result<Vec<String>, StoreError> {
+        let names =
+            "SELECT DISTINCT environment FROM nimbus_core.resolver_leases ORDER BY environment";
+        Ok(sqlx::query_scalar(names)
+            .fetch_all(self.connection())
+            .await?)
     }
 
     /// A lease from the tenant's own spaces, locked.

@@ -7,6 +7,7 @@
 mod events;
 
 use nimbus_core::UserId;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
@@ -17,7 +18,7 @@ pub use events::StoredEvent;
 pub(crate) use events::{PAGE_BYTES, ToldRun};
 
 /// A run as the database has it.
-#[derive(Clone, Debug, PartialEq, FromRow)]
+#[derive(Clone, Debug, PartialEq, FromRow, Serialize, Deserialize)]
 pub struct StoredRun {
     pub deployment: String,
     pub number: i32,
@@ -46,6 +47,8 @@ pub struct StoredRun {
     pub epoch: i64,
     /// From 1; one more whenever a run that ended goes on.
     pub life: i32,
+    /// It takes an instance to another version of its component.
+    pub upgrades: bool,
 }
 
 /// A run to be queued.
@@ -70,6 +73,8 @@ pub struct RunFilter {
     pub environment: Option<String>,
     pub action: Option<String>,
     pub status: Option<String>,
+    /// Only those in these environments; all of them when absent.
+    pub environments: Option<Vec<String>>,
 }
 
 /// A run that a worker has, by its epoch.
@@ -107,7 +112,7 @@ pub(crate) struct ReleasedRun {
 pub const RUN_LEASE_SECONDS: i32 = 20;
 
 const COLUMNS: &str = "deployment, number, id, action, environment, rehearsal, request, catalog, status, result, \
-    problem, wish, requested_by, plan, approval, queued_at, began_at, ended_at, last_seq, server, epoch, life";
+    problem, wish, requested_by, plan, approval, queued_at, began_at, ended_at, last_seq, server, epoch, life, upgrades";
 
 pub(crate) fn select(rest: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM runs {rest}"))
@@ -166,6 +171,14 @@ impl TenantTx {
             .ok_or(StoreError::NotFound("run"))
     }
 
+    /// Those of them that there are, in no order.
+    pub async fn runs_named(&mut self, ids: &[Uuid]) -> Result<Vec<StoredRun>, StoreError> {
+        Ok(sqlx::query_as(select("WHERE id = ANY($1)"))
+            .bind(ids)
+            .fetch_all(self.connection())
+            .await?)
+    }
+
     /// A run that nobody changes until the transaction ends.
     pub async fn run_lock(&mut self, id: Uuid) -> Result<StoredRun, StoreError> {
         sqlx::query_as(select("WHERE id = $1 FOR UPDATE"))
@@ -186,6 +199,7 @@ impl TenantTx {
             "WHERE ($1::text IS NULL OR deployment = $1) AND ($2::text IS NULL OR environment = $2)
                AND ($3::text IS NULL OR action = $3) AND ($4::text IS NULL OR status = $4)
                AND ($5::timestamptz IS NULL OR (queued_at, id) < ($5, $6))
+               AND ($8::text[] IS NULL OR environment = ANY($8))
              ORDER BY queued_at DESC, id DESC LIMIT $7",
         ))
         .bind(&filter.deployment)
@@ -195,8 +209,18 @@ impl TenantTx {
         .bind(at)
         .bind(id)
         .bind(i64::from(page.limit))
+        .bind(&filter.environments)
         .fetch_all(self.connection())
         .await?)
+    }
+
+    /// Environments that runs are in, by name.
+    pub async fn run_environments(&mut self) -> Result<Vec<String>, StoreError> {
+        Ok(
+            sqlx::query_scalar("SELECT DISTINCT environment FROM runs ORDER BY environment")
+                .fetch_all(self.connection())
+                .await?,
+        )
     }
 
     /// Runs of an environment that began and change something, newest first.
@@ -353,6 +377,39 @@ impl TenantTx {
         .fetch_optional(self.connection())
         .await?;
         ours.map(drop).ok_or(StoreError::Stale("the run"))
+    }
+
+    /// As [`run_require`](Self::run_require), for writes that do not touch the row: they may go on side by side, and
+    /// whoever takes the run waits for them.
+    pub async fn run_require_shared(&mut self, held: &HeldRun) -> Result<(), StoreError> {
+        let ours: Option<i32> = sqlx::query_scalar(
+            "SELECT 1 FROM runs
+             WHERE deployment = $1 AND number = $2 AND epoch = $3 AND status = 'running' FOR SHARE",
+        )
+        .bind(&held.deployment)
+        .bind(held.number)
+        .bind(held.epoch)
+        .fetch_optional(self.connection())
+        .await?;
+        ours.map(drop).ok_or(StoreError::Stale("the run"))
+    }
+
+    /// The run that a worker has, if it has it still.
+    pub async fn run_held_by(
+        &mut self,
+        id: Uuid,
+        worker: Uuid,
+        epoch: i64,
+    ) -> Result<StoredRun, StoreError> {
+        sqlx::query_as(select(
+            "WHERE id = $1 AND server = $2 AND epoch = $3 AND status = 'running'",
+        ))
+        .bind(id)
+        .bind(worker)
+        .bind(epoch)
+        .fetch_optional(self.connection())
+        .await?
+        .ok_or(StoreError::Stale("the run"))
     }
 
     /// Gives a run back: it is over, or waits for somebody. Whoever asked for it is told of a bad end.

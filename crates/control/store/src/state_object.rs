@@ -48,20 +48,34 @@ impl TenantTx {
         size: i64,
         expected: StateExpectation,
     ) -> Result<Option<Uuid>, StoreError> {
+        self.state_put_as(key, sealed, size, expected, Uuid::new_v4())
+            .await
+    }
+
+    /// As [`state_put`](Self::state_put), under a tag that whoever writes has chosen: asked twice, for its answer was
+    /// lost, it has happened once.
+    pub async fn state_put_as(
+        &mut self,
+        key: &str,
+        sealed: &[u8],
+        size: i64,
+        expected: StateExpectation,
+        given: Uuid,
+    ) -> Result<Option<Uuid>, StoreError> {
         let statement = match expected {
             StateExpectation::Anything => {
-                "INSERT INTO state_objects (key, sealed, size) VALUES ($1, $2, $3)
+                "INSERT INTO state_objects (key, sealed, size, tag) VALUES ($1, $2, $3, $5)
                  ON CONFLICT (tenant_id, key) DO UPDATE
-                 SET sealed = $2, size = $3, tag = gen_random_uuid(), modified_at = clock_timestamp()
+                 SET sealed = $2, size = $3, tag = $5, modified_at = clock_timestamp()
                  WHERE $4::uuid IS NULL RETURNING tag"
             }
             StateExpectation::Absent => {
-                "INSERT INTO state_objects (key, sealed, size) SELECT $1, $2, $3 WHERE $4::uuid IS NULL
+                "INSERT INTO state_objects (key, sealed, size, tag) SELECT $1, $2, $3, $5 WHERE $4::uuid IS NULL
                  ON CONFLICT DO NOTHING RETURNING tag"
             }
             StateExpectation::Tag(_) => {
                 "UPDATE state_objects
-                 SET sealed = $2, size = $3, tag = gen_random_uuid(), modified_at = clock_timestamp()
+                 SET sealed = $2, size = $3, tag = $5, modified_at = clock_timestamp()
                  WHERE key = $1 AND tag = $4 RETURNING tag"
             }
         };
@@ -69,13 +83,24 @@ impl TenantTx {
             StateExpectation::Tag(tag) => Some(tag),
             StateExpectation::Anything | StateExpectation::Absent => None,
         };
-        Ok(sqlx::query_scalar(statement)
+        let stored: Option<Uuid> = sqlx::query_scalar(statement)
             .bind(key)
             .bind(sealed)
             .bind(size)
             .bind(tag)
+            .bind(given)
             .fetch_optional(self.connection())
-            .await?)
+            .await?;
+        if stored.is_some() {
+            return Ok(stored);
+        }
+        Ok(
+            sqlx::query_scalar("SELECT tag FROM state_objects WHERE key = $1 AND tag = $2")
+                .bind(key)
+                .bind(given)
+                .fetch_optional(self.connection())
+                .await?,
+        )
     }
 
     pub async fn state_delete(&mut self, key: &str) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! Points in time as the database has them.
 
 use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{
@@ -9,7 +10,8 @@ use sqlx::postgres::{
 use sqlx::{Decode, Encode, Type};
 
 /// A `timestamptz`; microseconds, as PostgreSQL keeps them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Timestamp(pub jiff::Timestamp);
 
 /// 2000-01-01T00:00:00Z, where PostgreSQL's count begins, in microseconds of Unix time.

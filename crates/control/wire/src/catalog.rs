@@ -121,6 +121,9 @@ pub struct ComponentVersion {
     pub deprecated_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecation: Option<String>,
+    /// How instances get over it, where it breaks the contract of the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade_workflow: Option<String>,
 }
 
 /// Publishes a draft.
@@ -132,6 +135,9 @@ pub struct PublishComponent {
     /// Also when somebody who uses the component could not take the new version as they are.
     #[serde(default)]
     pub allow_breaking: bool,
+    /// How instances get over it, where it breaks the contract of the one before: `in-place`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade_workflow: Option<String>,
 }
 
 /// What became of a publication.
@@ -198,6 +204,12 @@ pub struct ComponentInstance {
     pub deployed_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The run that upgrades it, while that is to come or under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade_run: Option<String>,
+    /// The version that it goes back to when that run comes to nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade_from: Option<i32>,
     pub updated_at: String,
 }
 

@@ -17,6 +17,7 @@ mod run;
 mod state;
 mod system;
 mod unit_state;
+mod upgrade;
 mod workflow;
 mod workspace;
 mod zone;
@@ -63,11 +64,19 @@ pub use unit_state::{
     JournalAct, RepairAct, RepairUnit, ResourceDifference, StateDifference, UnitHealth,
     UnitHistory, UnitJournal, UnitRepairReport, UnitStateVersion,
 };
-pub use workflow::{PlatformSchedule, PlatformSchedules, WorkflowEntry, WorkflowList};
+pub use upgrade::{
+    ComponentImpact, FleetMember, ImpactedInstance, PreviewComponent, PreviewedInstance,
+    RolloutDetail, RolloutMember, RolloutSummary, RolloutWaves, RunInstance, StartRollout,
+    UpgradeInstance,
+};
+pub use workflow::{
+    CustomSchedule, PlatformSchedule, PlatformSchedules, SetSchedule, WorkflowAnswer,
+    WorkflowEntry, WorkflowList,
+};
 pub use workspace::{
     WorkspaceChange, WorkspaceContents, WorkspaceEntry, WorkspaceFiles, WorkspaceTag,
 };
 pub use zone::{
     NewZoneEnvironment, PublishZone, SetZoneTemplate, ZoneComponent, ZoneDetail, ZoneDraft,
-    ZoneEnvironment, ZoneSummary, ZoneTemplate,
+    ZoneEnvironment, ZoneEnvironmentDetail, ZoneResolver, ZoneSummary, ZoneTemplate,
 };

@@ -39,6 +39,53 @@ pub struct WorkflowList {
     pub next: Option<String>,
 }
 
+/// What a workflow says to a query.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkflowAnswer {
+    /// Such as `get_deployment_progress`.
+    pub query: String,
+    pub answer: Value,
+}
+
+/// A run that a tenant lets start by the clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CustomSchedule {
+    pub name: String,
+    /// `refresh`, `preview` or `deploy`.
+    pub action: String,
+    pub deployment: String,
+    pub environment: String,
+    pub rehearsal: bool,
+    /// Five fields as cron has them.
+    pub cron: String,
+    pub time_zone: String,
+    pub paused: bool,
+    /// In whose name runs are asked for.
+    pub requested_by: String,
+    /// What the ids of its workflows begin with.
+    pub workflow_prefix: String,
+    pub updated_at: String,
+}
+
+/// A schedule to be made or changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetSchedule {
+    /// `refresh`, `preview` or `deploy`.
+    pub action: String,
+    pub deployment: String,
+    pub environment: String,
+    #[serde(default)]
+    pub rehearsal: bool,
+    /// Five fields as cron has them; two starts lie 15 minutes apart at least.
+    pub cron: String,
+    /// Such as `Europe/Vienna`; UTC when absent.
+    #[serde(default)]
+    pub time_zone: Option<String>,
+    #[serde(default)]
+    pub paused: bool,
+}
+
 /// Something that the platform does by the clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlatformSchedule {

@@ -1,8 +1,12 @@
 //! Landing zones and environments in them.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::ComponentInstance;
 
 /// A component with the parameters that it is deployed with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +38,9 @@ pub struct ZoneDraft {
     /// Services of the zone itself, which go into its `platform` environment.
     #[serde(default)]
     pub system_services: Vec<ZoneComponent>,
+    /// How resolvers are configured for the zone once its services are there, by resolver.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resolvers: BTreeMap<String, Map<String, Value>>,
 }
 
 /// A landing zone.
@@ -83,6 +90,36 @@ pub struct ZoneDetail {
     /// The environment of its own services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<ZoneEnvironment>,
+    /// How resolvers are configured for it, each over those before it.
+    #[serde(default)]
+    pub resolver_configs: Vec<ZoneResolver>,
+}
+
+/// The configuration of a resolver for a zone or an environment.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ZoneResolver {
+    /// Such as `ipam`.
+    pub resolver: String,
+    /// The tenant that it was made for.
+    pub owner: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing_zone: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    pub config: Map<String, Value>,
+}
+
+/// An environment with what is in it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ZoneEnvironmentDetail {
+    #[serde(flatten)]
+    pub environment: ZoneEnvironment,
+    /// How resolvers are configured in it, each over those before it.
+    pub resolver_scope: Vec<ZoneResolver>,
+    /// Components that are deployed in it, or about to be.
+    pub instances: Vec<ComponentInstance>,
+    /// What you may do with them.
+    pub operations: Vec<String>,
 }
 
 /// How a zone is published.
@@ -117,7 +154,7 @@ pub struct ZoneEnvironment {
     /// Whether it is the zone's own.
     pub platform: bool,
     pub rehearsal: bool,
-    /// `provisioning`, `active`, `failed`, `deleting` or `deleted`.
+    /// `provisioning`, `configuring`, `active`, `failed`, `deleting` or `deleted`.
     pub status: String,
     /// What its mandatory components are a deployment of.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use nimbus_engine_backend::store::StorageAddress;
 use nimbus_engine_backend::{
-    Backend, BackendOptions, EnvironmentVariables, Keyring, Owner, SessionRequest, StackRef,
-    StackSession, UpdateInfo, UpdateKind, UpdateResult,
+    Backend, BackendOptions, EnvironmentVariables, KeyServices, Keyring, Owner, SessionRequest,
+    StackRef, StackSession, UpdateInfo, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{
     ActId, JournalChange, JournalEntry, OperationKind, PendingOperation, ResourceState, Snapshot,
@@ -101,7 +101,7 @@ fn request() -> SessionRequest {
     SessionRequest {
         kind: UpdateKind::Update,
         owner: Owner::current("bench"),
-        keyring: Keyring::new(EnvironmentVariables::fixed([])),
+        keyring: Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any),
         secrets: Default::default(),
         expected: None,
     }

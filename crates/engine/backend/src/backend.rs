@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use nimbus_disk::FolderFiles;
 use nimbus_document::Document;
 
 use crate::clock::{LeaseClock, SystemLeaseClock};
@@ -99,6 +100,18 @@ impl Backend {
         options: BackendOptions,
     ) -> Result<Self, BackendError> {
         let place = BackendLocation::open(address, environment)?;
+        Self::with_place(place, address.to_string(), options).await
+    }
+
+    /// As [`open`](Self::open), in a folder of a stranger's that is open already: what leads out of it by now is not
+    /// followed.
+    pub async fn open_beneath(
+        address: &StorageAddress,
+        files: &FolderFiles,
+        environment: &EnvironmentVariables,
+        options: BackendOptions,
+    ) -> Result<Self, BackendError> {
+        let place = BackendLocation::open_beneath(address, files, environment)?;
         Self::with_place(place, address.to_string(), options).await
     }
 

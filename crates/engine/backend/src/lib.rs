@@ -44,8 +44,8 @@ pub use recovery::{
     JournalOutcome, KnownAct, RecordedOutcome, RecoveryReport, TornEnd, UnknownAct,
 };
 pub use secrets::{
-    DeclaredSecrets, Keyring, PASSPHRASE, PASSPHRASE_FILE, SecretsError, StackSecrets, passphrase,
-    trust_only_services,
+    DeclaredSecrets, KeyServices, Keyring, PASSPHRASE, PASSPHRASE_FILE, SecretsError, StackSecrets,
+    passphrase,
 };
 pub use session::{Finished, SessionRequest, StackSession};
 pub use stack::{

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use nimbus_disk::FolderFiles;
+
 use crate::environment::EnvironmentVariables;
 use crate::store::{GIVEN, LocalStorage, RemoteStorage, Storage, StorageAddress, StorageError};
 
@@ -28,6 +30,18 @@ impl BackendLocation {
             },
             StorageAddress::S3(s3) => Self::Remote(Arc::new(RemoteStorage::s3(s3, environment)?)),
         })
+    }
+
+    /// As [`open`](Self::open), of a place in a stranger's folder, if it is a folder.
+    pub(crate) fn open_beneath(
+        address: &StorageAddress,
+        files: &FolderFiles,
+        environment: &EnvironmentVariables,
+    ) -> Result<Self, StorageError> {
+        match address {
+            StorageAddress::Local(root) => Ok(Self::Local(LocalStorage::beneath(root, files))),
+            StorageAddress::Given | StorageAddress::S3(_) => Self::open(address, environment),
+        }
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {

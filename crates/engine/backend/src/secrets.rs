@@ -10,7 +10,7 @@ mod cloud;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use nimbus_aws::AwsError;
 use nimbus_engine_model::SecretsProvider;
@@ -49,18 +49,24 @@ pub enum SecretsError {
     Crypt(#[from] CryptError),
 }
 
-/// Services that may be asked for keys, where not all may.
-static TRUSTED_SERVICES: OnceLock<BTreeSet<String>> = OnceLock::new();
-
-/// From now on this process asks these services for keys and no others, wherever their address comes from: a
-/// settings file, a state, secrets beside a manifest, a journal. All of these are files of a stranger where programs
-/// are, and services are asked with the operator's credentials. The first word counts.
-pub fn trust_only_services(services: impl IntoIterator<Item = String>) {
-    TRUSTED_SERVICES.get_or_init(|| services.into_iter().collect());
+/// Which key management services may be asked for keys. Their addresses come from a settings file, a state, secrets
+/// beside a manifest or a journal; all of these are files of a stranger where programs are, and services are asked with
+/// the operator's credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyServices {
+    /// Whatever the files say: they are one's own.
+    Any,
+    /// These, by their whole address, and no others.
+    Only(BTreeSet<String>),
 }
 
-fn is_trusted(url: &str, trusted: Option<&BTreeSet<String>>) -> bool {
-    trusted.is_none_or(|trusted| trusted.contains(url))
+impl KeyServices {
+    fn permits(&self, url: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(named) => named.contains(url),
+        }
+    }
 }
 
 /// The passphrase from the environment. It may be empty, but it must be set.
@@ -84,14 +90,17 @@ pub fn passphrase(environment: &EnvironmentVariables) -> Result<Zeroizing<String
 /// Keys that were derived already, for stacks of one owner: they all open with one passphrase.
 pub struct Keyring {
     environment: EnvironmentVariables,
+    services: KeyServices,
     managers: Mutex<BTreeMap<String, Arc<PassphraseManager>>>,
     data_keys: Mutex<BTreeMap<CloudKey, Arc<SymmetricCrypter>>>,
 }
 
 impl Keyring {
-    pub fn new(environment: EnvironmentVariables) -> Arc<Self> {
+    /// Whose files name services is for the caller to know; no default would be right.
+    pub fn new(environment: EnvironmentVariables, services: KeyServices) -> Arc<Self> {
         Arc::new(Self {
             environment,
+            services,
             managers: Mutex::default(),
             data_keys: Mutex::default(),
         })
@@ -136,9 +145,18 @@ impl Keyring {
         if let Some(opened) = keys.get(&key) {
             return Ok(Arc::clone(opened));
         }
+        self.require_service(key.url())?;
         let opened = Arc::new(key.open(&self.environment)?);
         keys.insert(key, Arc::clone(&opened));
         Ok(opened)
+    }
+
+    fn require_service(&self, url: &str) -> Result<(), SecretsError> {
+        if self.services.permits(url) {
+            return Ok(());
+        }
+        let url = url.to_owned();
+        Err(SecretsError::Untrusted { url })
     }
 
     /// A data key for a stack that has none yet.
@@ -146,6 +164,7 @@ impl Keyring {
         &self,
         url: &str,
     ) -> Result<(SecretsProvider, Arc<dyn Crypter>), SecretsError> {
+        self.require_service(url)?;
         let (key, crypter) = CloudKey::create(url, &self.environment)?;
         let (provider, crypter) = (key.provider(), Arc::new(crypter));
         self.data_keys.lock().insert(key, Arc::clone(&crypter));
@@ -355,12 +374,18 @@ mod tests {
 
     #[test]
     fn an_official_salt_opens_and_a_wrong_passphrase_does_not() {
-        let keyring = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "password")]));
+        let keyring = Keyring::new(
+            EnvironmentVariables::fixed([(PASSPHRASE, "password")]),
+            KeyServices::Any,
+        );
         let secrets = StackSecrets::with_salt(&keyring, Some(OFFICIAL));
         let ciphertext = secrets.encrypt("x").unwrap();
         assert_eq!(*secrets.decrypt(&ciphertext).unwrap(), "x");
         assert_eq!(secrets.created_salt(), None);
-        let wrong = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "other")]));
+        let wrong = Keyring::new(
+            EnvironmentVariables::fixed([(PASSPHRASE, "other")]),
+            KeyServices::Any,
+        );
         let error = StackSecrets::with_salt(&wrong, Some(OFFICIAL))
             .crypter()
             .err();
@@ -372,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_stack_without_secrets_needs_no_passphrase_until_the_first_one() {
-        let nobody = Keyring::new(EnvironmentVariables::fixed([]));
+        let nobody = Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any);
         let secrets = StackSecrets::new(&nobody, None);
         assert_eq!(secrets.provider(), None);
         assert_eq!(secrets.decrypt("v1:x"), Err(CryptError::NoProvider));
@@ -382,7 +407,10 @@ mod tests {
         ));
         assert_eq!(secrets.provider(), None);
 
-        let keyring = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "p")]));
+        let keyring = Keyring::new(
+            EnvironmentVariables::fixed([(PASSPHRASE, "p")]),
+            KeyServices::Any,
+        );
         let secrets = StackSecrets::new(&keyring, None);
         let ciphertext = secrets.encrypt("x").unwrap();
         let salt = secrets.created_salt().unwrap();
@@ -393,13 +421,19 @@ mod tests {
 
     #[test]
     fn stacks_of_one_keyring_share_a_key() {
-        let keyring = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "p")]));
+        let keyring = Keyring::new(
+            EnvironmentVariables::fixed([(PASSPHRASE, "p")]),
+            KeyServices::Any,
+        );
         let [first, second] = [(); 2].map(|()| StackSecrets::new(&keyring, None));
         let ciphertext = first.encrypt("x").unwrap();
         second.encrypt("y").unwrap();
         assert_eq!(first.provider(), second.provider());
         assert_eq!(*second.decrypt(&ciphertext).unwrap(), "x");
-        let stranger = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "p")]));
+        let stranger = Keyring::new(
+            EnvironmentVariables::fixed([(PASSPHRASE, "p")]),
+            KeyServices::Any,
+        );
         let third = StackSecrets::new(&stranger, None);
         third.encrypt("z").unwrap();
         assert_ne!(third.provider(), first.provider());
@@ -408,16 +442,38 @@ mod tests {
     #[test]
     fn a_service_is_trusted_by_its_whole_address() {
         let url = "awskms://alias/a?region=eu-west-1";
-        let named = BTreeSet::from([url.to_owned()]);
-        assert!(is_trusted(url, None));
-        assert!(is_trusted(url, Some(&named)));
-        assert!(!is_trusted(&format!("{url}&profile=b"), Some(&named)));
-        assert!(!is_trusted(url, Some(&BTreeSet::new())));
+        let named = KeyServices::Only(BTreeSet::from([url.to_owned()]));
+        assert!(KeyServices::Any.permits(url));
+        assert!(named.permits(url));
+        assert!(!named.permits(&format!("{url}&profile=b")));
+        assert!(!KeyServices::Only(BTreeSet::new()).permits(url));
+    }
+
+    #[test]
+    fn two_keyrings_of_one_process_are_asked_about_their_own_services() {
+        let provider = SecretsProvider {
+            kind: CloudKey::KIND.to_owned(),
+            state: serde_json::json!({"url": "awskms://alias/a?region=eu-west-1", "encryptedkey": "AAAA"}),
+        };
+        // Nobody answers there; a service that may be asked is, and fails otherwise.
+        let environment = || EnvironmentVariables::fixed([]);
+        let strangers = Keyring::new(environment(), KeyServices::Only(BTreeSet::new()));
+        let refused = strangers.open(&provider).err();
+        assert!(matches!(refused, Some(SecretsError::Untrusted { .. })));
+        let secrets = StackSecrets::declared(
+            &strangers,
+            &DeclaredSecrets::Service("awskms://alias/a".to_owned()),
+            None,
+        );
+        assert!(matches!(
+            secrets.crypter().err(),
+            Some(SecretsError::Untrusted { .. })
+        ));
     }
 
     #[test]
     fn other_providers_are_named_in_the_refusal() {
-        let keyring = Keyring::new(EnvironmentVariables::fixed([]));
+        let keyring = Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any);
         let provider = SecretsProvider {
             kind: "awskms".into(),
             state: serde_json::Value::Null,

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_backend::project::ResolvedConfig;
+use nimbus_engine_backend::{EnvironmentVariables, KeyServices, Keyring};
 use nimbus_engine_ports::ProviderHost;
 
 use crate::embedded::EmbeddedEngine;
@@ -39,8 +39,13 @@ pub enum ProviderSource {
     },
 }
 
-/// An engine of this kind over these providers.
-pub fn engine_for(kind: EngineKind, providers: ProviderSource) -> Box<dyn Engine> {
+/// An engine of this kind over these providers, which asks these services for keys.
+pub fn engine_for(
+    kind: EngineKind,
+    providers: ProviderSource,
+    services: KeyServices,
+) -> Box<dyn Engine> {
+    let keys = |environment| Keyring::new(environment, services);
     match (kind, providers) {
         (EngineKind::Embedded, ProviderSource::Installed { shared }) => {
             let processes = match shared {
@@ -48,10 +53,14 @@ pub fn engine_for(kind: EngineKind, providers: ProviderSource) -> Box<dyn Engine
                 None => Processes::new(),
             };
             let environment = EnvironmentVariables::process();
-            Box::new(EmbeddedEngine::with(environment, Arc::new(processes)))
+            let processes = Arc::new(processes);
+            Box::new(EmbeddedEngine::with_keys(keys(environment), processes))
         }
         // Which processes it shares is its own business.
-        (EngineKind::Official, ProviderSource::Installed { .. }) => Box::new(OfficialEngine::new()),
+        (EngineKind::Official, ProviderSource::Installed { .. }) => {
+            let environment = EnvironmentVariables::process();
+            Box::new(OfficialEngine::with_keys(keys(environment)))
+        }
         (
             EngineKind::Embedded,
             ProviderSource::Simulated {
@@ -61,7 +70,8 @@ pub fn engine_for(kind: EngineKind, providers: ProviderSource) -> Box<dyn Engine
             },
         ) => {
             let processes = Arc::new(Processes::simulating(host));
-            Box::new(EmbeddedEngine::with(environment, processes).given_resolved(config))
+            let engine = EmbeddedEngine::with_keys(keys(environment), processes);
+            Box::new(engine.given_resolved(config))
         }
         (
             EngineKind::Official,
@@ -71,7 +81,7 @@ pub fn engine_for(kind: EngineKind, providers: ProviderSource) -> Box<dyn Engine
                 config,
             },
         ) => Box::new(
-            OfficialEngine::with(environment)
+            OfficialEngine::with_keys(keys(environment))
                 .given(GivenConfig::of_resolved(&config))
                 .simulating(Some(host)),
         ),

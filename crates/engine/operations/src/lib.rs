@@ -71,5 +71,5 @@ pub use state_edits::{PreparedEdit, PreparedMove};
 pub use unknown::unknown_outcomes_help;
 pub use workspace::{
     BACKEND_VARIABLE, DEFAULT_BACKEND, GrantedBackend, StackAccess, StackWorkspace,
-    backend_address, backend_of, find_project, refuse_secrets_service,
+    backend_address, backend_of, find_project, key_services, refuse_secrets_service,
 };

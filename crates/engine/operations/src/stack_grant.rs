@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::FolderFiles;
 use nimbus_engine_backend::StackRef;
 use nimbus_engine_sandbox::SandboxSettings;
 
@@ -17,6 +18,9 @@ pub enum StackGrant {
     /// The folder is a stranger's and has no say. The operator has given the stack's whole name, or nobody else has
     /// stacks where it is looked for.
     Named,
+    /// As [`Named`](Self::Named), where states are kept in the stranger's own folder, which is open already: they are
+    /// looked up from there, and nothing that leads out of it by now is followed.
+    Beneath(FolderFiles),
     /// The folder is a stranger's and names the stacks, in a place where others have theirs: those of these projects.
     Projects(BTreeSet<String>),
 }
@@ -34,6 +38,15 @@ impl StackGrant {
         match sandbox.filter(|sandbox| sandbox.is_strict()) {
             Some(_) => Self::Named,
             None => Self::Own,
+        }
+    }
+
+    /// For states in a workspace's own folder, where there are no others. What the workspace is held by opens them, if it
+    /// is a stranger's.
+    pub fn in_workspace(sandbox: Option<&SandboxSettings>, files: &FolderFiles) -> Self {
+        match Self::by_operator(sandbox) {
+            Self::Named if files.is_held() => Self::Beneath(files.clone()),
+            other => other,
         }
     }
 
@@ -78,7 +91,7 @@ impl StackGrant {
 
     fn covers(&self, project: &str) -> bool {
         match self {
-            Self::Own | Self::Named => true,
+            Self::Own | Self::Named | Self::Beneath(_) => true,
             Self::Projects(projects) => projects.contains(project),
         }
     }

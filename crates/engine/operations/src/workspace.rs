@@ -10,8 +10,8 @@ use nimbus_engine_backend::project::{
 };
 use nimbus_engine_backend::store::StorageAddress;
 use nimbus_engine_backend::{
-    Backend, BackendError, BackendOptions, EnvironmentVariables, Keyring, Stack, StackRef,
-    StackSecrets,
+    Backend, BackendError, BackendOptions, EnvironmentVariables, KeyServices, Keyring, Stack,
+    StackRef, StackSecrets,
 };
 
 use nimbus_engine_files::ProjectFiles;
@@ -52,8 +52,10 @@ impl StackAccess {
     pub async fn open(
         location: &StackLocation,
         environment: &EnvironmentVariables,
+        services: &KeyServices,
     ) -> Result<Self> {
-        Self::with_keys(location, &Keyring::new(environment.clone())).await
+        let keyring = Keyring::new(environment.clone(), services.clone());
+        Self::with_keys(location, &keyring).await
     }
 
     /// With keys that others use too: deriving one is slow.
@@ -167,7 +169,14 @@ async fn open_backend(
         backups,
         ..BackendOptions::default()
     };
-    Ok(Backend::open(&address, environment, options).await?)
+    Ok(match &location.granted {
+        StackGrant::Beneath(files) => {
+            Backend::open_beneath(&address, files, environment, options).await?
+        }
+        StackGrant::Own | StackGrant::Named | StackGrant::Projects(_) => {
+            Backend::open(&address, environment, options).await?
+        }
+    })
 }
 
 /// In this order: what was asked for, the environment, the project, the user's home. Second comes
@@ -236,6 +245,14 @@ fn refuse_short_name(location: &StackLocation) -> Result<()> {
         location.stack
     );
     Err(Error::new(ErrorCode::TENANT_PROJECT, message).with_help(help))
+}
+
+/// Which services keys may come from where programs run so: of strangers' files only those that the operator named.
+pub fn key_services(sandbox: Option<&SandboxSettings>) -> KeyServices {
+    match sandbox.filter(|sandbox| sandbox.is_strict()) {
+        Some(sandbox) => KeyServices::Only(sandbox.allowances.secrets.clone()),
+        None => KeyServices::Any,
+    }
 }
 
 /// Services are asked with the operator's credentials.

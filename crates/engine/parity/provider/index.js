@@ -80,6 +80,9 @@ const service = {
             // A program may have variables of its own reach a provider under other names.
             seen: process.env.PARITY_SEEN,
         });
+        if (plain(request.getArgs()).realm === "closed") {
+            return reply({ code: grpc.status.INVALID_ARGUMENT, details: "this realm is closed" });
+        }
         functions.remember(plain(request.getArgs()));
         const response = new provider.ConfigureResponse();
         response.setAcceptsecrets(true);

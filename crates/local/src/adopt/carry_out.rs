@@ -39,7 +39,7 @@ impl AdoptionPlan {
     ///
     /// When a secret cannot be opened, the id is taken, or something cannot be written.
     pub async fn carry_out(self, workspace: &Workspace, made_workspace: bool) -> Result<Adopted> {
-        let keyring = Keyring::new(EnvironmentVariables::process());
+        let keyring = Keyring::new(EnvironmentVariables::process(), self.services.clone());
         let mut record = AdoptionRecord::new(made_workspace, self.templates.keys().cloned());
         // First of all: who cannot open the secrets cannot take them over.
         let written = match open_secrets(&self.secrets, &keyring) {

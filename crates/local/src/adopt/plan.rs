@@ -6,7 +6,9 @@ use std::path::{Component, Path, PathBuf};
 use indexmap::IndexMap;
 use nimbus_core::{ComponentName, EnvironmentName, ErrorCode, Result, shell_word};
 use nimbus_document::Document;
+use nimbus_engine_backend::KeyServices;
 use nimbus_engine_backend::project::{ConfigMap, ConfigValue, StackSettings};
+use nimbus_engine_operations::key_services;
 use nimbus_orchestrator::{
     ComponentEntry, EnvironmentTarget, FILE_NAME, Manifest, ManifestMetadata, PulumiIdentity,
     PulumiStack, SharedValues, TemplateText, secret_name, yaml,
@@ -35,6 +37,8 @@ pub struct AdoptionPlan {
     pub foreign: Vec<(ComponentName, String)>,
     pub(crate) secrets: Vec<AdoptedSecret>,
     pub(crate) templates: BTreeMap<ComponentName, String>,
+    /// Who may be asked for keys of what is taken over.
+    pub(crate) services: KeyServices,
 }
 
 /// A state that would be copied.
@@ -236,6 +240,7 @@ impl AdoptionDraft<'_> {
             left_out: self.mapped.left_out,
             secrets: self.secrets,
             templates,
+            services: key_services(self.request.sandbox.as_ref()),
         })
     }
 

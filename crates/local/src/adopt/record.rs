@@ -1,13 +1,13 @@
 //! What an adoption made, so that it can be taken back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_disk::{FileMode, layout, unreadable, unwritable};
-use nimbus_engine_backend::{EnvironmentVariables, Keyring};
+use nimbus_engine_backend::{EnvironmentVariables, KeyServices, Keyring};
 use nimbus_engine_operations::{StackAccess, StackGrant, StackLocation};
 use nimbus_runs::ports::RunStore as _;
 use nimbus_workspace::Workspace;
@@ -133,7 +133,9 @@ async fn refuse_used(place: &DeploymentPlace, record: &AdoptionRecord, id: &str)
         }
     }
     let folder = place.state_folder();
-    let keyring = Keyring::new(EnvironmentVariables::process());
+    // Only versions are looked at.
+    let services = KeyServices::Only(BTreeSet::new());
+    let keyring = Keyring::new(EnvironmentVariables::process(), services);
     for (stack, version) in &record.states {
         let location = StackLocation {
             directory: place.deployment.directory.clone(),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result, StackOperation};
-use nimbus_engine_backend::{BackendError, EnvironmentVariables, Keyring, passphrase};
+use nimbus_engine_backend::{BackendError, EnvironmentVariables, KeyServices, Keyring, passphrase};
 use nimbus_engine_model::Snapshot;
 use nimbus_engine_operations::{
     Cancellation, EmbeddedEngine, Engine, GivenConfig, NeighbourOutputs, OfficialEngine,
@@ -51,6 +51,8 @@ pub(crate) struct LocalOptions {
     pub(crate) simulated: Option<Arc<dyn ProviderHost>>,
     /// Skip type-checking of TypeScript.
     pub(crate) transpile_only: bool,
+    /// Who may be asked for keys of secrets.
+    pub(crate) services: KeyServices,
     /// Variables of providers, and of programs that run without a sandbox; those of this process without any.
     pub(crate) variables: Option<BTreeMap<String, String>>,
     /// Steps of one unit at once.
@@ -100,7 +102,7 @@ impl LocalEngine {
         Self {
             events,
             cancellation,
-            keyring: Keyring::new(options.environment.clone()),
+            keyring: Keyring::new(options.environment.clone(), options.services.clone()),
             processes: Arc::new(processes),
             options,
             workspace,

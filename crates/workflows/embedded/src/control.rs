@@ -132,6 +132,11 @@ impl Control for EmbeddedRuntime {
         found.ok_or_else(|| FlowRecord::unknown(id))
     }
 
+    async fn query(&self, id: &FlowId, query: &str) -> Result<Option<Value>, Error> {
+        self.status(id).await?;
+        self.store.answer(id, query).await
+    }
+
     async fn result(&self, id: &FlowId) -> Result<FlowState, Error> {
         loop {
             let state = self.status(id).await?.state;

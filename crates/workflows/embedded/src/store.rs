@@ -77,6 +77,7 @@ impl WorkflowStore {
             CREATE TABLE IF NOT EXISTS {s}.nimbus_cancelled (id text PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());
             CREATE TABLE IF NOT EXISTS {s}.nimbus_stuck (id text PRIMARY KEY, reason text NOT NULL, at timestamptz NOT NULL DEFAULT now());
             CREATE TABLE IF NOT EXISTS {s}.nimbus_begun (id text PRIMARY KEY, steps bigint NOT NULL, times int NOT NULL, at timestamptz NOT NULL DEFAULT now());
+            CREATE TABLE IF NOT EXISTS {s}.nimbus_answer (id text, query text, answer jsonb NOT NULL, PRIMARY KEY (id, query));
             CREATE TABLE IF NOT EXISTS {s}.nimbus_schedule (name text PRIMARY KEY, schedule jsonb NOT NULL, next_at bigint, last_id text);";
         let mut transaction = self.pool.begin().await.map_err(unavailable)?;
         sqlx::raw_sql(self.sql(tables))
@@ -135,6 +136,26 @@ impl WorkflowStore {
             .await
             .map_err(unavailable)?;
         row.map(|row| record(&row)).transpose()
+    }
+
+    /// What a workflow says to a query from now on.
+    pub(crate) async fn publish(
+        &self,
+        id: &FlowId,
+        query: &str,
+        answer: &Value,
+    ) -> sqlx::Result<()> {
+        let put = "INSERT INTO {s}.nimbus_answer (id, query, answer) VALUES ($1, $2, $3)
+            ON CONFLICT (id, query) DO UPDATE SET answer = excluded.answer";
+        let put = sqlx::query(self.sql(put)).bind(id.as_str()).bind(query);
+        put.bind(answer).execute(&self.pool).await.map(|_| ())
+    }
+
+    pub(crate) async fn answer(&self, id: &FlowId, query: &str) -> Result<Option<Value>, Error> {
+        let found = "SELECT answer FROM {s}.nimbus_answer WHERE id = $1 AND query = $2";
+        let found = sqlx::query_scalar(self.sql(found)).bind(id.as_str());
+        let found = found.bind(query).fetch_optional(&self.pool).await;
+        found.map_err(unavailable)
     }
 
     pub(crate) async fn list(
@@ -279,6 +300,9 @@ impl WorkflowStore {
             SELECT 1 FROM {s}.workflow_status w WHERE w.status IN {open}
             AND (w.workflow_uuid = c.id OR starts_with(w.workflow_uuid, c.id || '/')))";
         sqlx::query(self.sql(orphans)).execute(&self.pool).await?;
+        let unasked = "DELETE FROM {s}.nimbus_answer a WHERE NOT EXISTS (
+            SELECT 1 FROM {s}.workflow_status w WHERE w.workflow_uuid = a.id)";
+        sqlx::query(self.sql(unasked)).execute(&self.pool).await?;
         Ok(purged.rows_affected())
     }
 

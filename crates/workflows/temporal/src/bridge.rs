@@ -5,7 +5,7 @@
 //! Nothing here decides by time, chance or thread: the same answers in the same order give the same
 //! orders, which is what replaying a workflow needs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +51,8 @@ struct BridgeState {
     /// Timers that nobody waits for any more.
     abandoned: Vec<Place>,
     mailbox: Mailbox,
+    /// What the code said to queries.
+    said: BTreeMap<&'static str, Value>,
     /// Who waits for signals.
     waiting: Vec<Waker>,
     steps: u32,
@@ -74,6 +76,10 @@ impl Bridge {
             state.mailbox.cancel();
             wake_all(&mut state);
         }
+    }
+
+    pub(crate) fn answer_to(&self, query: &str) -> Option<Value> {
+        self.0.lock().said.get(query).cloned()
     }
 
     pub(crate) fn take_orders(&self) -> VecDeque<(Place, Order)> {
@@ -290,6 +296,11 @@ impl Durable for TemporalDurable {
         }
         let timer = timeout.map(|time| self.bridge.order(Order::Timer(time)));
         poll_fn(move |context| self.bridge.poll_signal(topic, timer, context)).boxed()
+    }
+
+    fn publish(&self, query: &'static str, answer: Value) -> Answer<'_, ()> {
+        self.bridge.0.lock().said.insert(query, answer);
+        async { Ok(()) }.boxed()
     }
 
     fn child_raw<'a>(

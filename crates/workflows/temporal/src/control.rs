@@ -59,6 +59,10 @@ impl Control for TemporalRuntime {
         self.server.record(id).await
     }
 
+    async fn query(&self, id: &FlowId, query: &str) -> Result<Option<Value>, Error> {
+        self.server.ask(id, query).await
+    }
+
     async fn result(&self, id: &FlowId) -> Result<FlowState, Error> {
         loop {
             if let Some(state) = self.server.end(id, true).await? {

@@ -157,13 +157,25 @@ impl WorkflowImplementation for TemporalFlow {
         ready(Ok(())).boxed_local()
     }
 
+    /// Queries take nothing; what somebody gives all the same is not looked at.
+    fn decode_query_input(
+        _: &str,
+        _: &Payloads,
+        _: &PayloadConverter,
+    ) -> Result<Option<Box<dyn Any>>, WorkflowError> {
+        Ok(Some(Box::new(())))
+    }
+
     fn dispatch_query(
         &self,
         _: WorkflowContextView,
         name: &str,
         _: Box<dyn Any>,
     ) -> Result<Box<dyn WorkflowOutputValue>, WorkflowError> {
-        Err(no_such("query", name))
+        match self.bridge.answer_to(name) {
+            Some(answer) => Ok(Box::new(to_raw(&answer))),
+            None => Err(no_such("query", name)),
+        }
     }
 
     fn dispatch_update(

@@ -18,11 +18,13 @@ use temporalio_common::protos::temporal::api::enums::v1::{
 };
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
+use temporalio_common::protos::temporal::api::query::v1::WorkflowQuery;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
     DescribeNamespaceRequest, DescribeWorkflowExecutionRequest, GetWorkflowExecutionHistoryRequest,
-    GetWorkflowExecutionHistoryReverseRequest, RequestCancelWorkflowExecutionRequest,
-    SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
+    GetWorkflowExecutionHistoryReverseRequest, QueryWorkflowRequest,
+    RequestCancelWorkflowExecutionRequest, SignalWorkflowExecutionRequest,
+    StartWorkflowExecutionRequest,
 };
 use uuid::Uuid;
 
@@ -143,6 +145,27 @@ impl TemporalServer {
         let mut api = self.api();
         let sent = api.signal_workflow_execution(request.into_request()).await;
         self.unless_ended(id, sent.map(|_| ())).await
+    }
+
+    /// Asks whoever executes the workflow. The server refuses what was asked when the workflow does.
+    pub(crate) async fn ask(&self, id: &FlowId, query: &str) -> Result<Option<Value>, Error> {
+        let request = QueryWorkflowRequest {
+            namespace: self.namespace(),
+            execution: Some(execution(id)),
+            query: Some(WorkflowQuery {
+                query_type: query.to_owned(),
+                ..WorkflowQuery::default()
+            }),
+            ..QueryWorkflowRequest::default()
+        };
+        let mut api = self.api();
+        match api.query_workflow(request.into_request()).await {
+            Ok(answer) => Ok(value(answer.into_inner().query_result)),
+            Err(status) if status.code() == Code::InvalidArgument => {
+                self.record(id).await.map(|_| None)
+            }
+            Err(status) => Err(about(id, &status)),
+        }
     }
 
     pub(crate) async fn cancel(&self, id: &FlowId) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use nimbus_workflows::{
 use serde_json::{Value, json};
 
 use crate::rig::{Code, Rig, eventually};
-use crate::script::{Act, Scripted, Work};
+use crate::script::{Act, SAID, Scripted, Work};
 
 pub use cancelling::{
     cancelling_a_wait_undoes, cancelling_parallel_steps_undoes_them, cancelling_reaches_children,
@@ -45,6 +45,7 @@ macro_rules! suite {
             cancelling_reaches_children,
             a_name_starts_once,
             lists_go_on_where_they_ended,
+            queries_are_answered_with_what_was_said_last,
             schedules_start_pause_and_go,
             a_worker_that_is_killed_while_waiting_goes_on,
             a_worker_that_is_killed_in_a_step_repeats_only_that,
@@ -129,6 +130,44 @@ pub async fn steps_follow_each_other_and_have_keys_of_their_own(rig: &dyn Rig) {
     let record = control.status(&flow).await.expect("it is known");
     assert_eq!(record.flow, Scripted::NAME);
     assert!(record.ended.is_some_and(|ended| ended >= record.created));
+}
+
+pub async fn queries_are_answered_with_what_was_said_last(rig: &dyn Rig) {
+    let say = |answer: &str| Act::Say {
+        answer: answer.to_owned(),
+    };
+    let control = rig.control();
+    let worker = rig.worker(Code::Original).await;
+    let acts = [
+        say("first"),
+        receive("go", None),
+        say("second"),
+        receive("end", None),
+    ];
+    let flow = start(&control, "asked", &acts).await;
+    let said = async |wanted: Option<Value>| {
+        eventually("the answer", async || {
+            control.query(&flow, SAID).await.ok() == Some(wanted.clone())
+        })
+        .await;
+    };
+    said(Some(json!("first"))).await;
+    let other = control.query(&flow, "other").await.expect("it is asked");
+    assert_eq!(other, None);
+    let sent = control.signal(&flow, "go", Value::Null, None);
+    sent.await.expect("it is sent");
+    said(Some(json!("second"))).await;
+    // Another worker says what the one before said, and not the first of it.
+    worker.kill().await;
+    let _worker = rig.worker(Code::Original).await;
+    said(Some(json!("second"))).await;
+    let sent = control.signal(&flow, "end", Value::Null, None);
+    sent.await.expect("it is sent");
+    ended(&control, &flow).await;
+    said(Some(json!("second"))).await;
+    let unknown = control.query(&id("nobody"), SAID).await;
+    let unknown = unknown.expect_err("there is none");
+    assert_eq!(unknown.code(), ErrorCode::WORKFLOW_UNKNOWN);
 }
 
 pub async fn parallel_steps_run_side_by_side(rig: &dyn Rig) {

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use crate::effects::Effects;
 use crate::rig::Code;
 
+/// The query that [`Act::Say`] answers.
+pub(crate) const SAID: &str = "said";
+
 /// One thing to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Act {
@@ -19,6 +22,7 @@ pub enum Act {
     All(Vec<Work>),
     Sleep { millis: u64 },
     Receive { topic: String, millis: Option<u64> },
+    Say { answer: String },
     Child { suffix: String, acts: Vec<Act> },
     Panic,
 }
@@ -153,6 +157,10 @@ async fn play(
             Act::Receive { topic, millis } => {
                 let timeout = millis.map(Duration::from_millis);
                 json!(durable.receive::<Value>(&topic, timeout).await?)
+            }
+            Act::Say { answer } => {
+                durable.publish(SAID, json!(answer)).await?;
+                Value::Null
             }
             Act::Child { suffix, acts } => json!(durable.child::<Scripted>(&suffix, &acts).await?),
             #[expect(clippy::panic, reason = "the suite shows what becomes of it")]

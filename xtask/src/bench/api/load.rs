@@ -38,14 +38,8 @@ impl LoadConnection {
     }
 
     /// From another address of this machine, for what is counted by address.
-    pub(super) fn open_from(server: SocketAddr, last: u8) -> Result<Self> {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-        let own = SocketAddr::from((Ipv4Addr::new(127, 9, 0, last), 0));
-        socket.bind(&own.into())?;
-        socket
-            .connect(&server.into())
-            .context("the server does not answer on an address of IPv4")?;
-        Self::on(TcpStream::from(socket))
+    pub(super) fn open_from(server: SocketAddr, own: Ipv4Addr) -> Result<Self> {
+        Self::on(connect_from(server, own)?)
     }
 
     fn on(stream: TcpStream) -> Result<Self> {
@@ -103,6 +97,16 @@ impl LoadConnection {
     }
 }
 
+/// Connects from an address of this machine.
+pub(super) fn connect_from(server: SocketAddr, own: Ipv4Addr) -> Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::from((own, 0)).into())?;
+    socket
+        .connect(&server.into())
+        .context("the server does not answer on an address of IPv4")?;
+    Ok(TcpStream::from(socket))
+}
+
 /// What a connection asks the how-manieth time.
 pub(super) type Question<'a> = dyn Fn(u64) -> (&'static str, String, Option<Value>) + Sync + 'a;
 
@@ -117,10 +121,15 @@ pub(super) fn run(
     let (number, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let began = Instant::now();
     let results = thread::scope(|scope| {
+        let (number, stop) = (&number, &stop);
         let workers: Vec<_> = (0..connections)
-            .map(|_| {
-                scope.spawn(|| -> Result<(Vec<Duration>, u64, u64)> {
-                    let mut connection = LoadConnection::open(server)?;
+            .map(|worker| {
+                scope.spawn(move || -> Result<(Vec<Duration>, u64, u64)> {
+                    // A server takes a limited number of connections of one address.
+                    let last = u8::try_from(worker / 100 % 200).unwrap_or(0);
+                    let open =
+                        || LoadConnection::open_from(server, Ipv4Addr::new(127, 9, 1, last + 1));
+                    let mut connection = open()?;
                     let (mut times, mut shed, mut failed) = (Vec::new(), 0, 0);
                     while !stop.load(Ordering::Relaxed) {
                         let (method, path, body) = question(number.fetch_add(1, Ordering::Relaxed));
@@ -128,7 +137,7 @@ pub(super) fn run(
                         let Ok(answer) = connection.ask(method, &path, Some(token), body.as_ref())
                         else {
                             failed += 1;
-                            connection = LoadConnection::open(server)?;
+                            connection = open()?;
                             continue;
                         };
                         match answer.status {

@@ -5,10 +5,11 @@
 //! the figures are kept in `docs/bench/api.json` and `api.md`.
 
 mod load;
+mod sockets;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -39,6 +40,12 @@ pub(super) struct ApiBenchOptions {
     /// Sign-ins at once.
     #[arg(long, default_value_t = 200)]
     logins: u8,
+    /// Sockets that are open at once.
+    #[arg(long, default_value_t = 10_000)]
+    sockets: usize,
+    /// Events that every socket is told.
+    #[arg(long, default_value_t = 50)]
+    events: usize,
     /// Keep the figures in docs/bench.
     #[arg(long)]
     write: bool,
@@ -104,6 +111,16 @@ impl LoadedSite {
         })
     }
 
+    /// Signs in anew: a token lives for minutes, and a measurement may take longer than those before it left of it.
+    fn sign_in(&mut self) -> Result<()> {
+        let mut connection = LoadConnection::open(self.address)?;
+        let body = json!({"email": EMAIL, "password": PASSWORD});
+        let answer = connection.ask("POST", "/api/v1/auth/login", None, Some(&body))?;
+        let token = answer.json()?["access_token"].as_str().map(str::to_owned);
+        self.token = token.context("the sign-in gave no token")?;
+        Ok(())
+    }
+
     fn post(&self, connection: &mut LoadConnection, path: &str, body: Value) -> Result<Value> {
         connection
             .ask("POST", path, Some(&self.token), Some(&body))?
@@ -126,7 +143,7 @@ impl LoadedSite {
 }
 
 fn measure(server: &BenchServer, folder: &Path, options: &ApiBenchOptions) -> Result<Value> {
-    let site = LoadedSite::set_up(server, folder)?;
+    let mut site = LoadedSite::set_up(server, folder)?;
     thread::sleep(Duration::from_secs(2));
     let idle = site.memory();
     let mut connection = LoadConnection::open(site.address)?;
@@ -135,11 +152,15 @@ fn measure(server: &BenchServer, folder: &Path, options: &ApiBenchOptions) -> Re
     let seconds = options.seconds;
     for count in &options.tenants {
         while tenants.len() < *count {
+            if tenants.len() % 100 == 99 {
+                site.sign_in()?;
+            }
             let path = format!("/api/v1/tenants/{}/tenants", site.root);
             let slug = format!("t{}", tenants.len());
             let made = site.post(&mut connection, &path, json!({"slug": slug, "name": slug}))?;
             tenants.push(made["id"].as_str().unwrap_or_default().to_owned());
         }
+        site.sign_in()?;
         let of = |number: u64| &tenants[usize::try_from(number).unwrap_or(0) % tenants.len()];
         let read = site.load(options.connections, seconds, &|number| {
             ("GET", format!("/api/v1/tenants/{}", of(number)), None)
@@ -161,6 +182,7 @@ fn measure(server: &BenchServer, folder: &Path, options: &ApiBenchOptions) -> Re
         sizes.push(json!({"tenants": count, "read": read, "write": write, "graphql": graphql}));
     }
     let loaded = site.memory();
+    site.sign_in()?;
     let of = |number: u64| &tenants[usize::try_from(number).unwrap_or(0) % tenants.len()];
     let question = |number: u64| ("GET", format!("/api/v1/tenants/{}", of(number)), None);
     let many = options.connections * 64;
@@ -168,14 +190,39 @@ fn measure(server: &BenchServer, folder: &Path, options: &ApiBenchOptions) -> Re
     let began = Instant::now();
     let after = site.load(options.connections, seconds.min(5), &question)?;
     let overload_memory = site.memory();
+    site.sign_in()?;
+    raise_open_files();
+    let groups = format!("/api/v1/tenants/{}/groups", site.root);
+    let publish = |number: usize| {
+        let mut connection = LoadConnection::open(site.address)?;
+        let body = json!({"name": format!("fan-{number}")});
+        site.post(&mut connection, &groups, body).map(drop)
+    };
+    let sockets = sockets::measure(
+        site.address,
+        &site.token,
+        options.sockets,
+        options.events,
+        &publish,
+        &|| site.memory(),
+    )?;
     let logins = sign_ins(&site, options.logins)?;
     Ok(json!({
+        "sockets": sockets,
         "idle_mb": idle,
         "loaded_mb": loaded,
         "sizes": sizes,
         "overload": {"under": overload, "after": after, "after_seconds": began.elapsed().as_secs(), "mb": overload_memory},
         "sign_ins": logins,
     }))
+}
+
+/// A socket is a file, here and there.
+fn raise_open_files() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 /// So many at once, each from an address of its own.
@@ -186,7 +233,7 @@ fn sign_ins(site: &LoadedSite, count: u8) -> Result<Value> {
         let all: Vec<_> = (1..=count)
             .map(|last| {
                 scope.spawn(move || -> Result<u16> {
-                    let mut connection = LoadConnection::open_from(site.address, last)?;
+                    let mut connection = LoadConnection::open_from(site.address, Ipv4Addr::new(127, 9, 0, last))?;
                     let body = json!({"email": EMAIL, "password": PASSWORD});
                     let answer = connection.ask("POST", "/api/v1/auth/login", None, Some(&body))?;
                     Ok(answer.status)
@@ -248,12 +295,34 @@ fn page(figures: &Value, options: &ApiBenchOptions) -> String {
     let words = format!("reads on {} connections", overload["under"]["connections"]);
     row(&mut page, "overload", &words, &overload["under"]);
     row(&mut page, "afterwards", "reads", &overload["after"]);
+    let sockets = &figures["sockets"];
+    let _ = writeln!(
+        page,
+        "\n| sockets | |\n|---|---|\n| asked for, connected, refused | {}, {}, {} |\n| until all were welcomed | {} s |\n\
+         | memory of the server with them | {} MB |\n| events, messages heard, missing | {}, {}, {} |\n\
+         | messages a second | {} |\n| from the request to the socket, median and p99 | {} s, {} s |\n\
+         | cut off together: came back, refused, after | {}, {}, {} s |",
+        sockets["asked_for"],
+        sockets["connected"],
+        sockets["refused"],
+        sockets["connect_seconds"],
+        sockets["mb"],
+        sockets["events"],
+        sockets["heard"],
+        sockets["missing"],
+        sockets["messages_per_second"],
+        sockets["median_seconds"],
+        sockets["p99_seconds"],
+        sockets["came_back"],
+        sockets["refused_again"],
+        sockets["back_seconds"],
+    );
     let signs = &figures["sign_ins"];
     let _ = writeln!(
         page,
         "\nMemory of the server: {} MB at rest, {} MB after all of this, {} MB after the overload. {} sign-ins at once, {} of them answered, took {} s \
          and left {} MB, ten seconds later {} MB (before: {} MB).\n\n\
-         Aims are L3 (2,000 reads, 300 writes and 300 GraphQL requests a second at 1,000 tenants) and L9 (four fifths of the peak under overload).",
+         Aims are L3 (2,000 reads, 300 writes and 300 GraphQL requests a second at 1,000 tenants), L4 (10,000 sockets, an event at the browser within a second, all back within a minute) and L9 (four fifths of the peak under overload).",
         figures["idle_mb"],
         figures["loaded_mb"],
         overload["mb"],

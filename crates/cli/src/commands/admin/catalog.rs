@@ -9,6 +9,7 @@ use nimbus_workspace::{FoundComponent, found_components};
 use serde_json::{Map, Value, json};
 
 use super::AdminReport;
+use super::fleet::{self, ImpactArgs, PreviewVersionArgs, RolloutCommand, UpgradeArgs};
 use super::repository::Checkout;
 use super::server::{Connection, ServerArgs};
 use crate::context::CommandContext;
@@ -34,6 +35,15 @@ pub(crate) enum CatalogCommand {
     Remove(ComponentNameArgs),
     /// List where a component is deployed
     Instances(ComponentNameArgs),
+    /// Show what a version would mean for every instance, in the tenant and all below it
+    Impact(ImpactArgs),
+    /// Preview instances with a version that they do not have; nothing is recorded as deployed
+    Preview(PreviewVersionArgs),
+    /// Upgrade one instance to a later version
+    Upgrade(UpgradeArgs),
+    /// Upgrade instances in waves
+    #[command(subcommand)]
+    Rollout(RolloutCommand),
 }
 
 #[derive(clap::Args, Debug)]
@@ -106,6 +116,9 @@ pub(crate) struct PublishArgs {
     /// Also what those who use the component could not take as they are
     #[arg(long)]
     allow_breaking: bool,
+    /// How instances get over it, where it breaks the contract of the one before: in-place
+    #[arg(long, value_name = "WORKFLOW")]
+    upgrade_workflow: Option<String>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -150,6 +163,7 @@ const VERSION_COLUMNS: &[&str] = &[
     "changelog",
 ];
 const INSTANCE_COLUMNS: &[&str] = &[
+    "id",
     "deployment",
     "environment",
     "rehearsal",
@@ -169,6 +183,10 @@ impl CatalogCommand {
             Self::Publish(args) => &args.server,
             Self::Diff(args) => &args.server,
             Self::Deprecate(args) => &args.server,
+            Self::Impact(args) => &args.server,
+            Self::Preview(args) => &args.server,
+            Self::Upgrade(args) => &args.server,
+            Self::Rollout(command) => command.server(),
         }
     }
 }
@@ -211,7 +229,11 @@ pub(crate) async fn run(
         }
         CatalogCommand::Publish(args) => {
             let path = server.path(&format!("{}/publish", component(&args.name)), &[]);
-            let body = json!({"changelog": args.changelog, "allow_breaking": args.allow_breaking});
+            let body = json!({
+                "changelog": args.changelog,
+                "allow_breaking": args.allow_breaking,
+                "upgrade_workflow": args.upgrade_workflow,
+            });
             let published = server.client.post(&path, &body).await?;
             let text = told(&args.name, &published);
             AdminReport::done(published, text)
@@ -256,6 +278,10 @@ pub(crate) async fn run(
             let path = server.path(&format!("{}/instances", component(&args.name)), &[]);
             AdminReport::list(server.client.list(&path).await?, INSTANCE_COLUMNS)
         }
+        CatalogCommand::Impact(args) => fleet::impact(args, &mut server).await?,
+        CatalogCommand::Preview(args) => fleet::preview(args, &mut server).await?,
+        CatalogCommand::Upgrade(args) => fleet::upgrade(args, &mut server).await?,
+        CatalogCommand::Rollout(command) => fleet::rollout(command, &mut server).await?,
     };
     context.output.result(&report)?;
     Ok(CommandOutcome::Done)

@@ -9,6 +9,7 @@ pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod cmdb;
 mod conditions;
+pub(crate) mod fleet;
 pub(crate) mod group;
 pub(crate) mod image;
 pub(crate) mod ipam;

@@ -42,6 +42,13 @@ enum WorkflowCommand {
         /// Id, from `workflow list`
         workflow: String,
     },
+    /// Ask a workflow: `get_deployment_progress` of a run, `get_approval_status` of an approval
+    Query {
+        /// Id, from `workflow list`
+        workflow: String,
+        /// The query
+        query: String,
+    },
 }
 
 #[derive(clap::Args, Debug)]
@@ -55,7 +62,18 @@ pub(crate) struct ScheduleArgs {
 #[derive(Debug, clap::Subcommand)]
 enum ScheduleCommand {
     /// List schedules, with when each starts next and what it started last
-    List,
+    List {
+        /// Those that the tenant made, instead of the platform's
+        #[arg(long)]
+        custom: bool,
+    },
+    /// Let a run of an environment start by the clock, or change how it does
+    Create(CustomArgs),
+    /// Delete a schedule that the tenant made; what it started goes on
+    Delete {
+        /// Name, from `schedule list --custom`
+        schedule: String,
+    },
     /// Start nothing more by a schedule until it is resumed
     Pause {
         /// Name, from `schedule list`
@@ -68,6 +86,41 @@ enum ScheduleCommand {
     },
 }
 
+#[derive(clap::Args, Debug)]
+struct CustomArgs {
+    /// Lower-case letters, digits and `-`
+    schedule: String,
+    /// What starts: `refresh`, `preview` or `deploy`
+    #[arg(long)]
+    action: String,
+    #[arg(long, value_name = "ID")]
+    deployment: String,
+    #[arg(long, value_name = "NAME")]
+    environment: String,
+    /// On a simulated cloud
+    #[arg(long)]
+    rehearse: bool,
+    /// Five fields as cron has them; two starts lie 15 minutes apart at least
+    #[arg(long, value_name = "FIELDS")]
+    cron: String,
+    /// Such as `Europe/Vienna`; UTC without it
+    #[arg(long, value_name = "NAME")]
+    time_zone: Option<String>,
+    /// Start nothing yet
+    #[arg(long)]
+    paused: bool,
+}
+
+const CUSTOM: &[&str] = &[
+    "name",
+    "action",
+    "deployment",
+    "environment",
+    "rehearsal",
+    "cron",
+    "time_zone",
+    "paused",
+];
 const COLUMNS: &[&str] = &["id", "workflow_type", "status", "created_at", "ended_at"];
 const DETAIL: &[&str] = &[
     "id",
@@ -113,6 +166,15 @@ pub(crate) async fn run(args: WorkflowArgs, context: &CommandContext) -> Result<
             let path = server.path(&format!("workflows/{}", encoded(&workflow)), &[]);
             AdminReport::item(server.client.get(&path).await?, DETAIL)
         }
+        WorkflowCommand::Query { workflow, query } => {
+            let path = format!(
+                "workflows/{}/queries/{}",
+                encoded(&workflow),
+                encoded(&query)
+            );
+            let path = server.path(&path, &[]);
+            AdminReport::item(server.client.get(&path).await?, &["query", "answer"])
+        }
     };
     context.output.result(&report)?;
     Ok(CommandOutcome::Done)
@@ -124,7 +186,34 @@ pub(crate) async fn schedule(
 ) -> Result<CommandOutcome> {
     let mut server = Connection::open(&args.server, context).await?;
     let report = match args.command {
-        ScheduleCommand::List => {
+        ScheduleCommand::List { custom: true } => {
+            let path = format!("{}/schedules", server.tenant().await?);
+            AdminReport::list(server.client.get(&path).await?, CUSTOM)
+        }
+        ScheduleCommand::Create(args) => {
+            let name = encoded(&args.schedule);
+            let path = format!("{}/schedules/{name}", server.tenant().await?);
+            let body = json!({
+                "action": args.action,
+                "deployment": args.deployment,
+                "environment": args.environment,
+                "rehearsal": args.rehearse,
+                "cron": args.cron,
+                "time_zone": args.time_zone,
+                "paused": args.paused,
+            });
+            AdminReport::item(server.client.put(&path, &body).await?, CUSTOM)
+        }
+        ScheduleCommand::Delete { schedule } => {
+            let name = encoded(&schedule);
+            let path = format!("{}/schedules/{name}", server.tenant().await?);
+            server.client.delete(&path).await?;
+            AdminReport::done(
+                json!({"deleted": schedule}),
+                format!("{schedule} is deleted"),
+            )
+        }
+        ScheduleCommand::List { custom: false } => {
             let path = server.path("schedules", &[]);
             AdminReport::list(server.client.get(&path).await?, SCHEDULE)
         }

@@ -72,6 +72,9 @@ pub(crate) struct ZoneWriteArgs {
     /// A file with its own services: a list of {component, parameters}
     #[arg(long, value_name = "FILE")]
     services: Option<PathBuf>,
+    /// A file with how resolvers are configured once its services are there: configurations by resolver
+    #[arg(long, value_name = "FILE")]
+    resolvers: Option<PathBuf>,
     /// What it is for
     #[arg(long, value_name = "TEXT", default_value = "")]
     description: String,
@@ -253,6 +256,10 @@ fn body(args: &ZoneWriteArgs) -> Result<Value> {
         Some(path) => read(path)?,
         None => json!([]),
     };
+    let resolvers = match &args.resolvers {
+        Some(path) => read(path)?,
+        None => json!({}),
+    };
     Ok(json!({
         "name": args.zone,
         "provider": args.provider,
@@ -260,6 +267,7 @@ fn body(args: &ZoneWriteArgs) -> Result<Value> {
         "region": args.region,
         "description": args.description,
         "system_services": services,
+        "resolvers": resolvers,
     }))
 }
 

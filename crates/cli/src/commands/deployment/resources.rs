@@ -3,7 +3,7 @@
 use nimbus_core::{ComponentName, EnvironmentName, Result, printable_line};
 use nimbus_engine_backend::{BackendError, EnvironmentVariables};
 use nimbus_engine_model::Snapshot;
-use nimbus_engine_operations::{SandboxSettings, StackAccess, StackLocation};
+use nimbus_engine_operations::{SandboxSettings, StackAccess, StackLocation, key_services};
 use nimbus_local::{DeploymentPlace, Records};
 use nimbus_workspace::{Workspace, WorkspaceDeployment};
 use schemars::JsonSchema;
@@ -101,7 +101,12 @@ async fn of_unit(
                 .to_string(),
         )
     };
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &key_services(sandbox),
+    )
+    .await?;
     let snapshot = match access.stack().load_unverified().await {
         Ok(state) => state.snapshot.unwrap_or_default(),
         Err(BackendError::NotFound { .. }) => Snapshot::default(),

@@ -92,7 +92,7 @@ fn set(args: SetSecretArgs, context: &CommandContext) -> Result<CommandOutcome> 
     };
     let folder = &place.deployment.directory;
     let (mut file, _edit) = SecretFile::edit_with(place.records.files(), folder)?;
-    let keyring = Keyring::new(EnvironmentVariables::process());
+    let keyring = Keyring::new(EnvironmentVariables::process(), context.key_services()?);
     let scope = SecretScope::from(args.environment);
     file.set(
         &args.name,

@@ -33,7 +33,12 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let Some(holder) = access.stack().holder().await? else {
         let message = format!("no operation is running on {}", access.name);
         return Err(Error::new(ErrorCode::NOTHING_RUNNING, message));

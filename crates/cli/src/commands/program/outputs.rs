@@ -35,7 +35,12 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let loaded = access.stack().load(&access.keyring).await?;
     let mut outputs = loaded
         .snapshot

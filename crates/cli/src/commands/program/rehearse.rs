@@ -62,10 +62,12 @@ impl RehearsalArgs {
         };
         if !self.rehearse {
             let shared = shared_providers(context)?;
-            let engine = engine_for(kind, ProviderSource::Installed { shared });
+            let providers = ProviderSource::Installed { shared };
+            let engine = engine_for(kind, providers, context.key_services()?);
             return Ok((real, engine));
         }
-        let keys = Keyring::new(EnvironmentVariables::process());
+        let services = context.key_services()?;
+        let keys = Keyring::new(EnvironmentVariables::process(), services.clone());
         let sandbox = sandbox_settings(context)?;
         let (project, files) = find_project(&real.directory, sandbox.as_ref())?;
         let root = project.directory().to_owned();
@@ -100,7 +102,7 @@ impl RehearsalArgs {
             environment: unit_environment(true),
             config: workspace.config()?,
         };
-        Ok((location, engine_for(kind, providers)))
+        Ok((location, engine_for(kind, providers, services)))
     }
 }
 

@@ -69,7 +69,12 @@ impl ChosenStack {
 
     async fn at(location: StackLocation, context: &CommandContext) -> Result<Self> {
         refuse_rehearsed(&location.states())?;
-        let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+        let access = StackAccess::open(
+            &location,
+            &EnvironmentVariables::process(),
+            &context.key_services()?,
+        )
+        .await?;
         let selection = selection(&location.states(), context)?;
         Ok(Self { access, selection })
     }

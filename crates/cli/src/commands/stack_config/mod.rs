@@ -14,7 +14,7 @@ use nimbus_engine_backend::project::{
 };
 use nimbus_engine_backend::{BackendError, EnvironmentVariables, Keyring, StackRef, StackSecrets};
 use nimbus_engine_model::{PathSegment, PropertyPath, REDACTED};
-use nimbus_engine_operations::{find_project, refuse_secrets_service};
+use nimbus_engine_operations::{find_project, key_services, refuse_secrets_service};
 use nimbus_engine_sandbox::SandboxSettings;
 use serde_json::Value;
 
@@ -113,7 +113,7 @@ impl OpenedStackConfig {
         let file = project.stack_file(name.stack());
         let settings = StackSettings::read_with(&files, &file, &project.name)?;
         refuse_secrets_service(&settings, sandbox)?;
-        let keyring = Keyring::new(EnvironmentVariables::process());
+        let keyring = Keyring::new(EnvironmentVariables::process(), key_services(sandbox));
         let secrets = StackSecrets::declared(&keyring, &settings.secrets()?, None);
         Ok(Self {
             project,

@@ -34,7 +34,12 @@ pub(crate) struct StateDiffArgs {
 
 pub(crate) async fn run(args: StateDiffArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let stack = access.stack();
     let from = match args.from {
         Some(from) => from,

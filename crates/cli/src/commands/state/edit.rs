@@ -120,7 +120,12 @@ async fn apply(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let location = location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let prepared = PreparedEdit::open(&access, edit).await?;
     let difference = snapshot_diff_lines(&prepared.before, &prepared.after, StepDetail::Short);
     let mut report = StateEditReport {

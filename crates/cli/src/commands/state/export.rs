@@ -32,7 +32,12 @@ pub(crate) struct StateExportArgs {
 
 pub(crate) async fn run(args: StateExportArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let stack = access.stack();
     let bytes = match args.version {
         Some(number) => {

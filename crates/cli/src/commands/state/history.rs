@@ -27,7 +27,12 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let versions = access.stack().history().await?;
     let skipped = args
         .limit

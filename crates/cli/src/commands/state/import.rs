@@ -39,7 +39,12 @@ pub(crate) struct StateImportArgs {
 
 pub(crate) async fn run(args: StateImportArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let stack = access.stack();
     let bytes = read(&args, context)?;
     let new = parse(&bytes)?;

@@ -35,7 +35,7 @@ pub(crate) async fn run(args: StateLsArgs, context: &CommandContext) -> Result<C
         return Ok(CommandOutcome::Done);
     };
     let location = args.place.location(stack, context)?;
-    let access = StackAccess::open(&location, &environment).await?;
+    let access = StackAccess::open(&location, &environment, &context.key_services()?).await?;
     let state = access.stack().load_unverified().await?;
     let snapshot = state.snapshot.unwrap_or_default();
     let left_over = access.stack().interrupted().await?;

@@ -45,7 +45,7 @@ pub(super) async fn run(args: StateMoveArgs, context: &CommandContext) -> Result
     let environment = EnvironmentVariables::process();
     let open = async |stack: &str| {
         let location = args.place.location(stack, context)?;
-        StackAccess::open(&location, &environment).await
+        StackAccess::open(&location, &environment, &context.key_services()?).await
     };
     let (from, to) = (open(&args.source).await?, open(&args.dest).await?);
     let prepared = PreparedMove::open(&from, &to, &args.resources, args.include_parents).await?;

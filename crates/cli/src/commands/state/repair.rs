@@ -46,7 +46,12 @@ pub(crate) struct StateRepairArgs {
 
 pub(crate) async fn run(args: StateRepairArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let stack = access.stack();
     let journal = journal(&stack, &access.keyring).await?;
     let (journal, journal_unfit) =

@@ -31,7 +31,12 @@ pub(crate) struct StateShowArgs {
 
 pub(crate) async fn run(args: StateShowArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let stack = access.stack();
     // Without secrets to show, no passphrase is needed and broken states can be looked at.
     let snapshot = if args.show_secrets {

@@ -25,7 +25,12 @@ pub(crate) struct StateUnlockArgs {
 
 pub(crate) async fn run(args: StateUnlockArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context)?;
-    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
+    let access = StackAccess::open(
+        &location,
+        &EnvironmentVariables::process(),
+        &context.key_services()?,
+    )
+    .await?;
     let stack = access.stack();
     if !args.yes {
         let question = match stack.holder().await? {

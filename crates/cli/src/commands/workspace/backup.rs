@@ -30,7 +30,7 @@ pub(crate) async fn run(
     let workspace = workspace(context)?;
     let held = hold(&workspace, "workspace backup", context).await?;
     let target = context.directory.join(&args.output);
-    let list = back_up(workspace.root(), &target)?;
+    let list = back_up(workspace.files(), workspace.root(), &target)?;
     drop(held);
     context.output.result(&WorkspaceBackupReport {
         file: target.display().to_string(),

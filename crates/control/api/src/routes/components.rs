@@ -194,6 +194,7 @@ async fn publish(
     let input = PublishInput {
         changelog: body.changelog,
         allow_breaking: body.allow_breaking,
+        upgrade_workflow: body.upgrade_workflow,
     };
     let published = app.component_publish(&call, tenant, &name, input).await?;
     let status = match published.created {

@@ -22,6 +22,7 @@ mod semantic;
 mod states;
 mod tenants;
 mod unit_states;
+mod upgrades;
 mod users;
 mod webhooks;
 mod workflows;
@@ -62,6 +63,7 @@ pub(crate) fn all() -> Vec<Route> {
         library::routes(),
         workspace::routes(),
         components::routes(),
+        upgrades::routes(),
         governance::routes(),
         semantic::routes(),
         cmdb::routes(),

@@ -496,6 +496,7 @@ async fn leases(
         deployment: query.deployment,
         status: query.status,
         pool: None,
+        environments: None,
     };
     let found = state
         .app

@@ -94,6 +94,7 @@ async fn list(
         environment: query.environment,
         action: query.action,
         status: query.status,
+        environments: None,
     };
     let page = page(query.after, query.limit)?;
     let limit = page.limit;

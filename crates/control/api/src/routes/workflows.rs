@@ -2,8 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use nimbus_control_app::{WorkflowQuestion, operation};
-use nimbus_control_wire::{PlatformSchedule, PlatformSchedules, WorkflowEntry, WorkflowList};
+use axum::http::StatusCode;
+use nimbus_control_app::{ScheduleInput, TenantSchedule, WorkflowQuestion, operation};
+use nimbus_control_wire::{
+    CustomSchedule, PlatformSchedule, PlatformSchedules, SetSchedule, WorkflowAnswer,
+    WorkflowEntry, WorkflowList,
+};
+use nimbus_core::TenantId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,8 +16,9 @@ use super::ApiResult;
 use super::deployments::TenantChoice;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{ListFilter, Segments, page};
+use crate::extract::{JsonBody, ListFilter, Segments, page};
 use crate::route::Route;
+use crate::wire::WholeList;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -22,6 +28,14 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(operation::GET_WORKFLOW, get)
             .asks::<TenantChoice>()
             .gives::<WorkflowEntry>(),
+        Route::new(operation::QUERY_WORKFLOW, query)
+            .asks::<TenantChoice>()
+            .gives::<WorkflowAnswer>(),
+        Route::new(operation::LIST_TENANT_SCHEDULES, custom).gives::<WholeList<CustomSchedule>>(),
+        Route::new(operation::PUT_TENANT_SCHEDULE, put_custom)
+            .takes::<SetSchedule>()
+            .gives::<CustomSchedule>(),
+        Route::new(operation::DELETE_TENANT_SCHEDULE, delete_custom),
         Route::new(operation::LIST_SCHEDULES, schedules)
             .asks::<TenantChoice>()
             .gives::<PlatformSchedules>(),
@@ -78,6 +92,75 @@ async fn get(
     let app = &state.app;
     let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
     Ok(Json(app.workflow_get(&call, tenant, &workflow).await?))
+}
+
+async fn query(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((workflow, asked)): Segments<(String, String)>,
+    ListFilter(choice): ListFilter<TenantChoice>,
+) -> ApiResult<Json<WorkflowAnswer>> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, choice.tenant.as_deref()).await?;
+    let answer = app.workflow_query(&call, tenant, &workflow, &asked).await?;
+    Ok(Json(answer))
+}
+
+/// All of them: a tenant has few.
+async fn custom(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+) -> ApiResult<Json<WholeList<CustomSchedule>>> {
+    let found = state.app.tenant_schedule_list(&call, tenant).await?;
+    Ok(Json(WholeList::of(found, custom_schedule)))
+}
+
+async fn put_custom(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, name)): Segments<(TenantId, String)>,
+    JsonBody(body): JsonBody<SetSchedule>,
+) -> ApiResult<Json<CustomSchedule>> {
+    let input = ScheduleInput {
+        action: body.action,
+        deployment: body.deployment,
+        environment: body.environment,
+        rehearsal: body.rehearsal,
+        cron: body.cron,
+        time_zone: body.time_zone,
+        paused: body.paused,
+    };
+    let put = state.app.tenant_schedule_put(&call, tenant, &name, input);
+    Ok(Json(custom_schedule(put.await?)))
+}
+
+async fn delete_custom(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, name)): Segments<(TenantId, String)>,
+) -> ApiResult<StatusCode> {
+    state
+        .app
+        .tenant_schedule_delete(&call, tenant, &name)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn custom_schedule(row: TenantSchedule) -> CustomSchedule {
+    CustomSchedule {
+        workflow_prefix: format!("schedule:tenant.{}.{}:", row.tenant_id, row.name),
+        name: row.name,
+        action: row.action,
+        deployment: row.deployment,
+        environment: row.environment,
+        rehearsal: row.rehearsal,
+        cron: row.cron,
+        time_zone: row.time_zone,
+        paused: row.paused,
+        requested_by: row.requested_by.to_string(),
+        updated_at: row.updated_at.0.to_string(),
+    }
 }
 
 async fn schedules(

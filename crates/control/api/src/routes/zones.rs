@@ -8,7 +8,7 @@ use nimbus_control_app::{
 };
 use nimbus_control_wire::{
     NewZoneEnvironment, PublishZone, SetZoneTemplate, ZoneDetail, ZoneDraft, ZoneEnvironment,
-    ZoneSummary, ZoneTemplate,
+    ZoneEnvironmentDetail, ZoneSummary, ZoneTemplate,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +18,9 @@ use super::components::TenantPage;
 use super::deployments::TenantChoice;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::catalog_wire::{placed, zone, zone_detail, zone_environment, zone_input, zone_template};
+use crate::catalog_wire::{
+    environment_detail, placed, zone, zone_detail, zone_environment, zone_input, zone_template,
+};
 use crate::extract::{JsonBody, ListFilter, Segments, page};
 use crate::route::Route;
 use crate::wire::Page;
@@ -57,7 +59,7 @@ pub(super) fn routes() -> Vec<Route> {
             .gives::<Page<ZoneEnvironment>>(),
         Route::new(operation::GET_ZONE_ENVIRONMENT, environment)
             .asks::<TenantChoice>()
-            .gives::<ZoneEnvironment>(),
+            .gives::<ZoneEnvironmentDetail>(),
         Route::new(operation::CREATE_ZONE_ENVIRONMENT, create_environment)
             .asks::<TenantChoice>()
             .takes::<NewZoneEnvironment>()
@@ -226,11 +228,11 @@ async fn environment(
     SignedCall(call): SignedCall,
     Segments((name, environment)): Segments<(String, String)>,
     ListFilter(query): ListFilter<TenantChoice>,
-) -> ApiResult<Json<ZoneEnvironment>> {
+) -> ApiResult<Json<ZoneEnvironmentDetail>> {
     let app = &state.app;
     let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
     let found = app.zone_environment_get(&call, tenant, &name, &environment);
-    Ok(Json(zone_environment(found.await?)))
+    Ok(Json(environment_detail(found.await?)))
 }
 
 async fn create_environment(

@@ -460,3 +460,37 @@ async fn time_escalates_then_ends_and_a_late_decision_does_not_count() {
         ]
     );
 }
+
+/// A browser that asks again, a proxy that sends twice: what somebody decided is decided once.
+#[tokio::test]
+async fn decisions_that_come_twice_at_once_count_once() {
+    let site = site(installation!()).await;
+    let people = [user(&site.ana), user(&site.ben)];
+    site.needs(json!([step(&people, json!({"quorum": 2}))]))
+        .await;
+    let (run, approval) = site.waiting().await;
+    let twice = async |who: &(String, String)| {
+        let (one, other) = tokio::join!(site.grant(who, &approval), site.grant(who, &approval));
+        let mut statuses = [one.status, other.status];
+        statuses.sort();
+        statuses
+    };
+    let counted = [StatusCode::OK, StatusCode::CONFLICT];
+    assert_eq!(twice(&site.ana).await, counted);
+    assert_eq!(site.show(&approval).await["status"], "pending");
+    assert_eq!(twice(&site.ben).await, counted);
+    let shown = site.show(&approval).await;
+    assert_eq!(shown["status"], "approved");
+    assert_eq!(shown["decisions"].as_array().unwrap().len(), 2, "{shown}");
+    assert_eq!(site.take().await.unwrap().id.to_string(), run);
+    assert!(site.take().await.is_none(), "there is one run");
+    let database = &site.nimbus.database;
+    let told = database
+        .texts("SELECT kind FROM nimbus_core.live_outbox WHERE kind = 'approval.completed' AND person IS NULL")
+        .await;
+    assert_eq!(told.len(), 1);
+    let recorded = database
+        .texts("SELECT outcome FROM nimbus_core.audit_logs WHERE action = 'approvals.grant' AND outcome = 'done'")
+        .await;
+    assert_eq!(recorded.len(), 2);
+}

@@ -59,10 +59,14 @@ impl<'a> Inventory<'a> {
 
     /// A run that a worker has.
     pub(crate) async fn begin(&self) -> StoredRun {
+        self.begin_in("dev").await
+    }
+
+    pub(crate) async fn begin_in(&self, environment: &str) -> StoredRun {
         let new = NewRun {
             deployment: "D1".to_owned(),
             action: "deploy".to_owned(),
-            environment: "dev".to_owned(),
+            environment: environment.to_owned(),
             rehearsal: false,
             request: json!({}),
             catalog: json!({}),

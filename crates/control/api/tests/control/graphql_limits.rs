@@ -30,6 +30,10 @@ async fn documents_that_cost_too_much_are_refused_at_once() {
         ));
     }
     bomb.push_str(" fragment f30 on Tenant { id }");
+    let many_variables: String = (0..4800)
+        .map(|number| format!("$v{number}: Int "))
+        .collect();
+    let many_variables = format!("query({many_variables}) {{ me {{ id }} }}");
     let directives = format!("{{ me {{ id {} }} }}", "@skip(if: false) ".repeat(3000));
     let costly = "{ tenants(pagination: {first: 500}) { nodes { children(first: 500) { children(first: 500) { id } } } } }";
     for (what, query) in [
@@ -52,6 +56,16 @@ async fn documents_that_cost_too_much_are_refused_at_once() {
             &format!("{{ me {{ id }} }} # {}", "x".repeat(70_000)),
         ),
         ("brackets", &"{ a ".repeat(12_000)),
+        ("variables", &many_variables),
+        ("spreads", &format!("{{ {} }}", "...f ".repeat(9000))),
+        (
+            "fragments that are not there",
+            &format!("{{ {} }}", "...f ".repeat(500)),
+        ),
+        (
+            "arguments",
+            &format!("{{ tenant({}) {{ id }} }}", "id: 1 ".repeat(9000)),
+        ),
         ("roots", &format!("{{ {} }}", "me { id } ".repeat(51))),
         ("syntax", "{ me {"),
         ("unknown field", "{ secrets { id } }"),

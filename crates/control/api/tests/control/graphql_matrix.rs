@@ -117,6 +117,8 @@ fn input(field: &str, tenant: &str) -> String {
         "createComponent" => component_input(&unique),
         "updateComponent" => component_input("no-such-component"),
         "publishComponent" => "{changelog: \"x\"}".to_owned(),
+        "upgradeComponent" | "previewComponent" | "startRollout" => "{message: \"x\"}".to_owned(),
+        "previewComponentVersion" => "{version: 1}".to_owned(),
         "setGovernanceRule" => "{allowed: true}".to_owned(),
         "putSemanticType" => "{category: \"x\"}".to_owned(),
         "putSemanticMapping" => "{note: \"x\"}".to_owned(),
@@ -226,7 +228,7 @@ fn argument(field: &str, name: &str, tenant: &str) -> Option<String> {
         "pagination" | "first" | "after" | "since" | "slug" | "rehearsal" | "revision"
         | "provider" | "reason" | "idempotencyKey" | "forgetCreates" | "types" | "resourceId"
         | "stackInstance" | "force" | "comment" | "unread" | "text" | "depth" | "items"
-        | "compartmentId" => None,
+        | "compartmentId" | "message" => None,
         other => panic!("{field} takes {other}, which has no row in the matrix"),
     }
 }

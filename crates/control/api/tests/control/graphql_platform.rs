@@ -178,6 +178,12 @@ async fn resolvers_pools_and_leases_are_the_ones_of_rest_and_their_tenants() {
     nimbus.data(&owner, release, variables).await;
     let image = format!("mutation {{ deleteImage(tenantId: \"acme\", id: \"{image}\") }}");
     nimbus.data(&owner, &image, json!({})).await;
+    // A configuration without anything is none.
+    let none = "mutation { configureResolver(tenantId: \"acme\", resolver: \"ipam\", input: {config: {}}) }";
+    nimbus.data(&owner, none, json!({})).await;
+    let left = "{ resolverConfigurations { resolver } }";
+    let left = nimbus.data(&looking, left, json!({})).await;
+    assert_eq!(left["resolverConfigurations"], json!([]));
 }
 
 /// A tenant with a plan that nobody carries out; the run's id.

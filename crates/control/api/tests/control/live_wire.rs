@@ -15,7 +15,7 @@ use crate::socket_io::Served;
 use crate::support::{ORIGIN, installation, text};
 
 /// A connection that speaks Engine.IO 4 and Socket.IO 5 in plain texts.
-struct WireClient {
+pub(crate) struct WireClient {
     socket: Socket,
     /// What came while something else was waited for: a kind and what it says.
     waiting: Vec<(String, Value)>,
@@ -38,7 +38,7 @@ impl WireClient {
     }
 
     /// Signed in and welcomed; what the server said.
-    async fn connected(served: &Served, auth: Value) -> (Self, Value) {
+    pub(crate) async fn connected(served: &Served, auth: Value) -> (Self, Value) {
         let mut client = Self::open(served).await;
         client.send(format!("40{auth}")).await;
         let ready = client.event("ready").await;
@@ -51,7 +51,7 @@ impl WireClient {
     }
 
     /// The next packet, as a kind and what it says: `event:<name>`, `answer:<id>`, `connected`, `refused` or `ended`.
-    async fn packet(&mut self) -> (String, Value) {
+    pub(crate) async fn packet(&mut self) -> (String, Value) {
         loop {
             let message = tokio::time::timeout(PATIENCE, self.socket.next()).await;
             let message =
@@ -105,13 +105,13 @@ impl WireClient {
         }
     }
 
-    async fn event(&mut self, name: &str) -> Value {
+    pub(crate) async fn event(&mut self, name: &str) -> Value {
         let wanted = format!("event:{name}");
         self.until(|kind, _| kind == wanted).await
     }
 
     /// The answer of the server to a request.
-    async fn ask(&mut self, name: &str, message: Value) -> Value {
+    pub(crate) async fn ask(&mut self, name: &str, message: Value) -> Value {
         self.asked += 1;
         let wanted = format!("answer:{}", self.asked);
         let packet = format!("42{}{}", self.asked, json!([name, message]));

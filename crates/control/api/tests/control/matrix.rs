@@ -82,6 +82,15 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "components.update" => component_body("no-such-component"),
         "components.publish" => json!({"changelog": "x"}),
         "components.versions.deprecate" => json!({"reason": "x"}),
+        "components.previews" => json!({"version": 1}),
+        "components.rollouts.start"
+        | "instances.deploy"
+        | "instances.destroy"
+        | "instances.preview"
+        | "instances.upgrade" => json!({}),
+        "tenant_schedules.put" => {
+            json!({"action": "refresh", "deployment": "D1NONE", "environment": "dev", "cron": "0 2 * * *"})
+        }
         "governance.put" => json!({"allowed": true}),
         "semantic.clouds.put" => json!({"display_name": "x"}),
         "semantic.types.put" => json!({"category": "x"}),
@@ -113,6 +122,9 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         | "environments.enable"
         | "environments.disable"
         | "zones.retire"
+        | "rollouts.pause"
+        | "rollouts.resume"
+        | "rollouts.stop"
         | "runs.cancel"
         | "runs.pause"
         | "runs.resume" => return None,
@@ -157,6 +169,8 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         "{ci}",
         "{relationship}",
         "{compartment}",
+        "{instance}",
+        "{rollout}",
     ] {
         path = path.replace(name, &Uuid::new_v4().to_string());
     }
@@ -180,6 +194,7 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         ("{pool}", "no-such-pool"),
         ("{class}", "no-such-class"),
         ("{workflow}", "no-such-workflow"),
+        ("{query}", "no_such_query"),
         ("{schedule}", "no-such-schedule"),
     ] {
         path = path.replace(name, value);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use nimbus_control_app::App;
 use nimbus_control_flows::{
-    PlatformWork, RunRows, approval_flow_of, definitions, ensure_platform_schedules,
+    GET_APPROVAL_STATUS, GET_DEPLOYMENT_PROGRESS, PlatformWork, RunRows, approval_flow_of,
+    definitions, ensure_platform_schedules,
 };
 use nimbus_test_tools::{Tool, tool_or_skip};
 use nimbus_workflows::{Control, Definitions, FlowFilter, FlowId, FlowState, When};
@@ -19,7 +20,7 @@ use crate::approvals::{Site, site, step, user};
 use crate::support::{Installation, installation, text};
 
 /// Waits for something that is going to be.
-async fn eventually(what: &str, mut is: impl AsyncFnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, mut is: impl AsyncFnMut() -> bool) {
     let watch = async {
         while !is().await {
             tokio::time::sleep(Duration::from_millis(50)).await; // tidy-allow(sleep): nothing rings for rows
@@ -36,13 +37,13 @@ fn all(app: &App) -> Definitions {
 }
 
 /// What executes, and how it is ended without a word and begun again.
-enum Runtime {
+pub(crate) enum Runtime {
     Embedded(EmbeddedRuntime, Option<EmbeddedWorker>),
     Temporal(TemporalRuntime, Option<TemporalWorker>),
 }
 
 impl Runtime {
-    async fn embedded(app: &App) -> Self {
+    pub(crate) async fn embedded(app: &App) -> Self {
         let mut options = EmbeddedOptions::new(app.store().workflow_address());
         options.connections = 4;
         let runtime = EmbeddedRuntime::open(options).await.unwrap();
@@ -63,7 +64,7 @@ impl Runtime {
         Self::Temporal(runtime, Some(worker))
     }
 
-    fn control(&self) -> Arc<dyn Control> {
+    pub(crate) fn control(&self) -> Arc<dyn Control> {
         match self {
             Self::Embedded(runtime, _) => Arc::new(runtime.clone()),
             Self::Temporal(runtime, _) => Arc::new(runtime.clone()),
@@ -71,7 +72,7 @@ impl Runtime {
     }
 
     /// Nobody executes for a while, then somebody does again.
-    async fn restart(&mut self, app: &App) {
+    pub(crate) async fn restart(&mut self, app: &App) {
         match self {
             Self::Embedded(runtime, worker) => {
                 worker.take().unwrap().stop().await;
@@ -181,6 +182,27 @@ async fn tell(mut story: Story) {
         (flow, chain)
     };
     story.waits(&chain).await;
+    let owner = story.site.owner.clone();
+    let asked = async |id: &FlowId, query: &str| {
+        let id = id.as_str().replace('/', "%2F");
+        let path = format!("/api/v1/workflows/{id}/queries/{query}");
+        story.site.nimbus.get(&path, &owner).await
+    };
+    eventually("who is waited for", async || {
+        let said = asked(&chain, "get_approval_status").await;
+        said.status.is_success() && {
+            let answer = &said.json()["answer"];
+            let waited = json!([format!("user:{}", story.site.ana.1)]);
+            answer["pending"] == waited && answer["approved"] == json!([])
+        }
+    })
+    .await;
+    let unknown = asked(&chain, "no_such_query").await;
+    assert_eq!(unknown.status, axum::http::StatusCode::NOT_FOUND);
+    // Workflows are the operator's.
+    let path = format!("/api/v1/workflows/{flow}/queries/get_deployment_progress");
+    let hidden = story.site.nimbus.get(&path, &story.site.ana.0).await;
+    assert!(!hidden.status.is_success(), "{}", hidden.text);
     let app = story.site.nimbus.app.clone();
     story.runtime.restart(&app).await;
     story.site.grant(&story.site.ana, &approval).await.ok();
@@ -193,6 +215,16 @@ async fn tell(mut story: Story) {
     story.site.end(&taken, None).await;
     app.flow_hears(story.site.acme, taken.id);
     assert_eq!(story.ended(&flow).await, result("succeeded"));
+    let said = story.control.query(&chain, GET_APPROVAL_STATUS).await;
+    let approved = json!({"status": "approved", "approved": [story.site.ana.1], "pending": []});
+    assert_eq!(said.unwrap(), Some(approved));
+    let said = story.control.query(&flow, GET_DEPLOYMENT_PROGRESS).await;
+    let said = said.unwrap().unwrap_or_default();
+    assert_eq!(
+        (&said["result"], &said["progress"]["created"]),
+        (&json!("succeeded"), &json!(0)),
+        "{said}"
+    );
 
     let (run, approval) = story.site.waiting().await;
     let flow = story.flow(&run);

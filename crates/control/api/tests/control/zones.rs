@@ -423,3 +423,79 @@ async fn an_environment_has_what_its_template_demands_and_follows_its_run() {
         "a retired zone of the operator is not offered"
     );
 }
+
+#[tokio::test]
+async fn a_zone_and_an_environment_show_resolvers_and_what_is_deployed() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let root = nimbus.root.to_string();
+    published(&nimbus, &owner, &root, bucket("bucket")).await;
+    account(&nimbus, &owner, &root).await;
+    let zones = "/api/v1/zones";
+    let zone = json!({"name": "europe", "provider": "aws", "account": "main"});
+    nimbus.post(zones, &owner, zone).await.ok();
+    let template =
+        json!({"mandatory_components": [{"component": "bucket", "parameters": {"size": 5}}]});
+    let path = format!("{zones}/europe/templates/standard");
+    put(&nimbus, &path, &owner, template).await.ok();
+    let path = format!("{zones}/europe/publish");
+    nimbus.post(&path, &owner, json!({})).await.ok();
+    let configure = format!("/api/v1/tenants/{root}/resolvers/naming/configuration");
+    for (place, pattern) in [
+        (json!({}), "{type}-{seq:03d}"),
+        (json!({"landing_zone": "europe"}), "eu-{type}-{seq:03d}"),
+        (
+            json!({"landing_zone": "europe", "environment": "dev"}),
+            "eu-dev-{type}-{seq:03d}",
+        ),
+        (json!({"environment": "prod"}), "prod-{type}-{seq:03d}"),
+    ] {
+        let mut body = place;
+        body["config"] = json!({"pattern": pattern});
+        put(&nimbus, &configure, &owner, body).await.ok();
+    }
+    let environment = format!("{zones}/europe/environments/dev");
+    let body = json!({"template": "standard", "rehearsal": true});
+    nimbus.post(&environment, &owner, body).await.ok();
+
+    let zone = nimbus.get(&format!("{zones}/europe"), &owner).await.ok();
+    let patterns = |of: &Value| -> Vec<String> {
+        let all = of.as_array().expect("configurations").iter();
+        all.map(|one| text(&one["config"]["pattern"])).collect()
+    };
+    let of_zone = ["eu-{type}-{seq:03d}", "eu-dev-{type}-{seq:03d}"];
+    assert_eq!(patterns(&zone["resolver_configs"]), of_zone);
+    let shown = nimbus.get(&environment, &owner).await.ok();
+    assert_eq!(
+        patterns(&shown["resolver_scope"]),
+        [
+            "{type}-{seq:03d}",
+            "eu-{type}-{seq:03d}",
+            "eu-dev-{type}-{seq:03d}"
+        ]
+    );
+    let instance = &shown["instances"][0];
+    assert_eq!(
+        (
+            &instance["component"],
+            &instance["version"],
+            &instance["status"]
+        ),
+        (&json!("bucket"), &json!(1), &json!("pending"))
+    );
+    assert_eq!(shown["mandatory_components"][0]["component"], "bucket");
+    let all = json!(["deploy", "preview", "upgrade", "destroy", "refresh"]);
+    assert_eq!(shown["operations"], all);
+    let query = "{ zone(name: \"europe\") { resolverConfigs { landingZone environment config } }
+        zoneEnvironment(zone: \"europe\", environment: \"dev\") { operations
+            resolverScope { config } instances { component version } mandatoryComponents { component } } }";
+    let found = nimbus.data(&owner, query, json!({})).await;
+    assert_eq!(patterns(&found["zone"]["resolverConfigs"]), of_zone);
+    let shown = &found["zoneEnvironment"];
+    assert_eq!(
+        shown["instances"],
+        json!([{"component": "bucket", "version": 1}])
+    );
+    assert_eq!(shown["resolverScope"].as_array().map(Vec::len), Some(3));
+    assert_eq!(shown["operations"], all);
+}

@@ -123,6 +123,22 @@ impl App {
             .into())
     }
 
+    /// Those of some environments in which what the caller was permitted holds; nothing when it holds in all there are
+    /// and will be.
+    pub(crate) async fn reached<E: Into<Failure>>(
+        &self,
+        call: &Call,
+        permit: &Permit,
+        names: impl AsyncFnOnce() -> Result<Vec<String>, E>,
+    ) -> Result<Option<Vec<String>>> {
+        if self.reaches(call, permit, EVERY_ENVIRONMENT) {
+            return Ok(None);
+        }
+        let mut names = names().await.map_err(Into::into)?;
+        names.retain(|name| self.reaches(call, permit, name));
+        Ok(Some(names))
+    }
+
     /// Whether what the caller was permitted holds in an environment too.
     pub(crate) fn reaches(&self, call: &Call, permit: &Permit, environment: &str) -> bool {
         let mut resource = permit.resource.clone();

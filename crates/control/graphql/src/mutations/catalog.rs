@@ -73,6 +73,8 @@ struct PublicationArgs {
     /// Also when somebody who uses the component could not take the new version as they are.
     #[graphql(default)]
     allow_breaking: bool,
+    /// How instances get over it, where it breaks the contract of the one before: `in-place`.
+    upgrade_workflow: Option<String>,
 }
 
 /// A rule about a component.
@@ -201,6 +203,7 @@ impl CatalogChanges {
             let input = PublishInput {
                 changelog: input.changelog,
                 allow_breaking: input.allow_breaking,
+                upgrade_workflow: input.upgrade_workflow,
             };
             let (app, call) = (asked.app(), asked.call()?);
             let published = app.component_publish(call, tenant, &name, input).await?;

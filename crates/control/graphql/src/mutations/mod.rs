@@ -14,6 +14,7 @@ mod reviews;
 mod roles;
 mod sign_in;
 mod tenants;
+mod upgrades;
 mod zones;
 
 pub(crate) use approvals::ApprovalChanges;
@@ -29,4 +30,5 @@ pub(crate) use reviews::ReviewChanges;
 pub(crate) use roles::RoleChanges;
 pub(crate) use sign_in::SignInChanges;
 pub(crate) use tenants::TenantChanges;
+pub(crate) use upgrades::UpgradeChanges;
 pub(crate) use zones::ZoneChanges;

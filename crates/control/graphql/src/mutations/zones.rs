@@ -1,5 +1,7 @@
 //! Changes of landing zones, and environments that are made and deleted in them.
 
+use std::collections::BTreeMap;
+
 use async_graphql::{Context, ID, InputObject, Json, Object};
 use nimbus_control_app::{PlacedComponent, ZoneEnvironmentInput, ZoneInput, operation};
 use serde_json::{Map, Value};
@@ -46,6 +48,8 @@ struct ZoneArgs {
     region: String,
     /// Services of the zone itself, which go into its `platform` environment.
     system_services: Option<Vec<PlacedArgs>>,
+    /// How resolvers are configured for the zone once its services are there, by resolver.
+    resolvers: Option<Json<BTreeMap<String, Map<String, Value>>>>,
 }
 
 impl From<ZoneArgs> for ZoneInput {
@@ -57,6 +61,7 @@ impl From<ZoneArgs> for ZoneInput {
             account: given.account,
             region: given.region,
             system_services: placed(given.system_services.unwrap_or_default()),
+            resolvers: given.resolvers.map(|given| given.0).unwrap_or_default(),
         }
     }
 }

@@ -130,6 +130,8 @@ pub(crate) struct ComponentVersionNode {
     deprecated_at: Option<GraphTime>,
     /// Why it should not be used any more.
     deprecation: Option<String>,
+    /// How instances get over it, where it breaks the contract of the one before.
+    upgrade_workflow: Option<String>,
 }
 
 impl ComponentVersionNode {
@@ -166,6 +168,7 @@ impl From<StoredVersion> for ComponentVersionNode {
             published_by: row.published_by.to_string().into(),
             deprecated_at: maybe_time(row.deprecated_at),
             deprecation: row.deprecation,
+            upgrade_workflow: row.upgrade_workflow,
         }
     }
 }
@@ -255,7 +258,7 @@ impl From<PublishedVersion> for PublishedComponentNode {
 }
 
 /// A component of a deployment in an environment.
-#[derive(Clone, Debug, SimpleObject)]
+#[derive(Clone, Debug, Serialize, Deserialize, SimpleObject)]
 #[graphql(name = "ComponentInstance")]
 pub(crate) struct ComponentInstanceNode {
     id: ID,
@@ -270,6 +273,14 @@ pub(crate) struct ComponentInstanceNode {
     status: String,
     deployed_at: Option<GraphTime>,
     error: Option<String>,
+    /// The name of its stack.
+    pulumi_stack_name: String,
+    /// What it was deployed with; secrets are marks.
+    resolved_parameters: AnyJson,
+    /// The run that upgrades it, while that is to come or under way.
+    upgrade_run_id: Option<ID>,
+    /// The version that it goes back to when that run comes to nothing.
+    upgrade_from: Option<i32>,
     updated_at: GraphTime,
 }
 
@@ -286,6 +297,10 @@ impl From<DeployedComponent> for ComponentInstanceNode {
             status: row.status,
             deployed_at: maybe_time(row.deployed_at),
             error: row.error_message,
+            pulumi_stack_name: row.pulumi_stack_name,
+            resolved_parameters: Json(row.resolved_parameters),
+            upgrade_run_id: row.upgrade_run.map(|run| run.to_string().into()),
+            upgrade_from: row.upgrade_from,
             updated_at: row.updated_at.into(),
         }
     }

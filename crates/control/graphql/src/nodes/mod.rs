@@ -15,6 +15,7 @@ mod review;
 mod role;
 mod run;
 mod tenant;
+mod upgrade;
 mod zone;
 
 pub(crate) use approval::{ApprovalPolicyNode, ApprovalRequestNode, ApprovalResultNode};
@@ -49,4 +50,5 @@ pub(crate) use run::{
     UnitResourcesNode,
 };
 pub(crate) use tenant::{EffectiveNode, TenantNode};
+pub(crate) use upgrade::{ImpactNode, PreviewedNode, RolloutNode};
 pub(crate) use zone::{ZoneEnvironmentNode, ZoneNode, ZoneTemplateNode};

@@ -39,7 +39,7 @@ impl From<StoredResolver> for ResolverNode {
 }
 
 /// The configuration of a resolver at one place. Each lies over those before it in the list.
-#[derive(Clone, Debug, SimpleObject)]
+#[derive(Clone, Debug, Serialize, Deserialize, SimpleObject)]
 #[graphql(name = "ResolverConfiguration")]
 pub(crate) struct ResolverConfigurationNode {
     resolver: String,

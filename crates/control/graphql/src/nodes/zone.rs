@@ -2,13 +2,15 @@
 
 use async_graphql::{ID, Json, SimpleObject};
 use nimbus_control_app::{
-    EnvironmentTemplate, LandingZone, PlacedComponent, TenantEnvironment, ZoneView,
+    EnvironmentTemplate, LandingZone, PlacedComponent, TenantEnvironment, ZoneEnvironmentView,
+    ZoneView,
 };
 use nimbus_core::TenantId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::catalog::is_others;
+use super::{ComponentInstanceNode, ResolverConfigurationNode};
 use crate::scalars::{AnyJson, GraphTime, maybe_time};
 
 /// A component with the parameters that it is deployed with.
@@ -55,6 +57,8 @@ pub(crate) struct ZoneNode {
     templates: Option<Vec<ZoneTemplateNode>>,
     /// The environment of its own services. Only where one zone of your own is asked for.
     platform: Option<ZoneEnvironmentNode>,
+    /// How resolvers are configured for it, each over those before it. Only where one zone is asked for.
+    resolver_configs: Option<Vec<ResolverConfigurationNode>>,
 }
 
 impl ZoneNode {
@@ -73,14 +77,17 @@ impl ZoneNode {
             published_at: maybe_time(row.published_at),
             templates: None,
             platform: None,
+            resolver_configs: None,
         }
     }
 
     pub(crate) fn whole(tenant: TenantId, view: ZoneView) -> Self {
         let templates = view.templates.into_iter();
+        let configs = view.resolver_configs.into_iter();
         Self {
             templates: Some(templates.map(ZoneTemplateNode::from).collect()),
             platform: view.platform.map(ZoneEnvironmentNode::from),
+            resolver_configs: Some(configs.map(ResolverConfigurationNode::from).collect()),
             ..Self::new(tenant, view.zone)
         }
     }
@@ -119,7 +126,7 @@ pub(crate) struct ZoneEnvironmentNode {
     /// Whether it is the zone's own.
     platform: bool,
     rehearsal: bool,
-    /// `provisioning`, `active`, `failed`, `deleting` or `deleted`.
+    /// `provisioning`, `configuring`, `active`, `failed`, `deleting` or `deleted`.
     status: String,
     /// What its mandatory components are a deployment of.
     deployment_id: Option<String>,
@@ -127,6 +134,26 @@ pub(crate) struct ZoneEnvironmentNode {
     run_id: Option<ID>,
     created_at: GraphTime,
     updated_at: GraphTime,
+    /// How resolvers are configured in it, each over those before it. Only where one environment is asked for.
+    resolver_scope: Option<Vec<ResolverConfigurationNode>>,
+    /// Components that are deployed in it, or about to be. Only where one environment is asked for.
+    instances: Option<Vec<ComponentInstanceNode>>,
+    /// What you may do with them. Only where one environment is asked for.
+    operations: Option<Vec<String>>,
+}
+
+impl From<ZoneEnvironmentView> for ZoneEnvironmentNode {
+    fn from(view: ZoneEnvironmentView) -> Self {
+        let scope = view.resolver_scope.into_iter();
+        let instances = view.instances.into_iter();
+        let operations = view.operations.into_iter();
+        Self {
+            resolver_scope: Some(scope.map(ResolverConfigurationNode::from).collect()),
+            instances: Some(instances.map(ComponentInstanceNode::from).collect()),
+            operations: Some(operations.map(str::to_owned).collect()),
+            ..Self::from(view.environment)
+        }
+    }
 }
 
 impl From<TenantEnvironment> for ZoneEnvironmentNode {
@@ -144,6 +171,9 @@ impl From<TenantEnvironment> for ZoneEnvironmentNode {
             run_id: row.run.map(|run| run.to_string().into()),
             created_at: row.created_at.into(),
             updated_at: row.updated_at.into(),
+            resolver_scope: None,
+            instances: None,
+            operations: None,
         }
     }
 }

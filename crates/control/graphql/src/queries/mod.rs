@@ -14,6 +14,7 @@ mod reviews;
 mod roles;
 mod runs;
 mod tenants;
+mod upgrades;
 mod zones;
 
 pub(crate) use approvals::ApprovalQueries;
@@ -30,4 +31,5 @@ pub(crate) use reviews::ReviewQueries;
 pub(crate) use roles::RoleQueries;
 pub(crate) use runs::RunQueries;
 pub(crate) use tenants::TenantQueries;
+pub(crate) use upgrades::UpgradeQueries;
 pub(crate) use zones::ZoneQueries;

@@ -112,6 +112,7 @@ impl ResolverQueries {
                 deployment: given.deployment,
                 status: given.status,
                 pool: None,
+                environments: None,
             };
             let page = page::<RowCursor>(pagination)?;
             let limit = page.limit;

@@ -75,6 +75,7 @@ impl RunQueries {
                 environment: given.environment,
                 action: given.action,
                 status: given.status,
+                environments: None,
             };
             let page = page(pagination)?;
             let limit = page.limit;

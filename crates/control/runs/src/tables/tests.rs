@@ -126,4 +126,43 @@ async fn drift_is_told_when_it_is_found_and_not_again() {
     save(false).await;
     save(true).await;
     assert_eq!(told(&database).await, [found.clone(), found]);
+    let root = database.root;
+    let counted = |severity: &str| {
+        let series =
+            format!("nimbus_drift_detected_total{{tenant_id=\"{root}\",severity=\"{severity}\"}}");
+        let text = database.store.metrics().text();
+        let line = text.lines().find(|line| line.starts_with(&series));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+    };
+    assert_eq!(counted("warning"), Some(2), "told twice, counted twice");
+    // A tenant that wants no alerts is counted, and no alert speaks of it.
+    let silenced: Result<_, StoreError> = database
+        .store
+        .registry_tx(root, async |tx| {
+            let change = TenantChange {
+                settings: Some(json!({"drift_alerts": false})),
+                ..TenantChange::default()
+            };
+            tx.tenant_update(root, &change).await
+        })
+        .await;
+    silenced.unwrap();
+    save(false).await;
+    save(true).await;
+    assert_eq!(counted("silenced"), Some(1));
+    assert_eq!(counted("warning"), Some(2));
+}
+
+#[test]
+fn drift_in_production_matters_most() {
+    let severity = |environment: &str, rehearsal| {
+        drift_severity(&EnvironmentKey {
+            deployment: "D1".to_owned(),
+            environment: environment.to_owned(),
+            rehearsal,
+        })
+    };
+    assert_eq!(severity("prod", false), "critical");
+    assert_eq!(severity("stage", false), "warning");
+    assert_eq!(severity("prod", true), "info");
 }

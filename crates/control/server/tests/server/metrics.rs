@@ -178,6 +178,57 @@ async fn what_happens_is_counted_and_labels_are_few_and_name_nobody() {
 }
 
 #[tokio::test]
+async fn items_of_all_tenants_are_counted_by_type_and_name_nothing_of_theirs() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let server = Running::start(&options).await;
+    let owner = set_up(&server).await;
+    let root = server.store.tenant_find(&[]).await.unwrap();
+    let mut places = vec![root.to_string()];
+    for slug in ["acme", "globex"] {
+        let path = format!("/api/v1/tenants/{root}/tenants");
+        let body = json!({"slug": slug, "name": slug});
+        let made = call(&server, "POST", &path, Some(&owner), &body).await;
+        places.push(made["id"].as_str().unwrap().to_owned());
+    }
+    for place in &places {
+        for class in ["aws:ec2/vpc:Vpc", "acme-secret-box"] {
+            let class = class.replace('/', "%2F");
+            let path = format!("/api/v1/cmdb/classes/{class}?tenant={place}");
+            call(&server, "PUT", &path, Some(&owner), &json!({})).await;
+        }
+        let content = "{\"key\": \"a\", \"class\": \"aws:ec2/vpc:Vpc\"}\n\
+                       {\"key\": \"b\", \"class\": \"aws:ec2/vpc:Vpc\", \"status\": \"decommissioned\"}\n\
+                       {\"key\": \"c\", \"class\": \"acme-secret-box\"}\n";
+        let path = format!("/api/v1/cmdb/imports?tenant={place}");
+        let body = json!({"format": "jsonl", "content": content});
+        let done = call(&server, "POST", &path, Some(&owner), &body).await;
+        assert_eq!(done["status"], "succeeded", "{done}");
+    }
+    server.stop().await;
+    // The first round of counting begins with the server.
+    let server = Running::start(&options).await;
+    let vpcs = [("provider", "aws"), ("type", "aws:ec2/vpc:Vpc")];
+    let scrape = async {
+        loop {
+            let scrape = Scrape::of(&server).await;
+            if scrape.value("nimbus_resources_total", &[]) > 0.0 {
+                return scrape;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let scrape = tokio::time::timeout(std::time::Duration::from_secs(60), scrape);
+    let scrape = scrape.await.expect("counted within a minute");
+    assert_eq!(scrape.value("nimbus_resources_total", &vpcs), 3.0);
+    let own = [("type", "other")];
+    assert_eq!(scrape.value("nimbus_resources_total", &own), 3.0);
+    assert!(!scrape.text.contains("acme"), "{}", scrape.text);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn metrics_are_for_the_networks_that_the_operator_names() {
     let binaries = tool_or_skip!(Tool::Postgres);
     let folder = folder();

@@ -116,6 +116,78 @@ fn every_alert_asks_for_metrics_that_exist() {
 }
 
 #[test]
+fn everything_that_tells_metrics_is_asked_and_in_the_compose_file() {
+    let prometheus = yaml("monitoring/prometheus.yaml");
+    let compose = yaml("compose/compose.yaml");
+    let jobs = prometheus["scrape_configs"].as_array().unwrap();
+    let target = |job: &str| {
+        let found = jobs.iter().find(|found| found["job_name"] == job);
+        let found = found.unwrap_or_else(|| panic!("nobody asks {job}"));
+        found["static_configs"][0]["targets"][0]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    for (job, port) in [
+        ("nimbus", "8000"),
+        ("postgres", "9187"),
+        ("valkey", "9121"),
+        ("temporal", "9233"),
+        ("pushgateway", "9091"),
+    ] {
+        let target = target(job);
+        let (service, asked) = target.split_once(':').unwrap();
+        assert_eq!(asked, port, "{job}");
+        assert!(
+            compose["services"][service].is_object(),
+            "{service} is not in the compose file"
+        );
+    }
+    // Temporal tells nothing unless it is told where to, and its usual port speaks gRPC.
+    let temporal = &compose["services"]["temporal"]["environment"];
+    assert_eq!(temporal["PROMETHEUS_ENDPOINT"], "0.0.0.0:9233");
+    // Whoever does not push needs no Pushgateway, and what was pushed keeps its labels.
+    let push = &compose["services"]["pushgateway"];
+    assert_eq!(push["profiles"], serde_json::json!(["push"]));
+    let pushed = jobs.iter().find(|job| job["job_name"] == "pushgateway");
+    assert_eq!(pushed.unwrap()["honor_labels"], true);
+}
+
+#[test]
+fn logs_are_collected_kept_for_a_while_and_found_in_grafana() {
+    let promtail = yaml("monitoring/promtail.yaml");
+    let loki = yaml("monitoring/loki.yaml");
+    let compose = yaml("compose/compose.yaml");
+    let sources = yaml("monitoring/grafana/provisioning/datasources/nimbus.yaml");
+    let port = loki["server"]["http_listen_port"].as_u64().unwrap();
+    let address = format!("http://loki:{port}");
+    let push = promtail["clients"][0]["url"].as_str().unwrap();
+    assert_eq!(push, format!("{address}/loki/api/v1/push"));
+    // Retention needs somebody who deletes.
+    assert_eq!(loki["limits_config"]["retention_period"], "744h");
+    assert_eq!(loki["compactor"]["retention_enabled"], true);
+    let sources = sources["datasources"].as_array().unwrap();
+    let found = sources.iter().find(|source| source["type"] == "loki");
+    assert_eq!(found.unwrap()["url"], address.as_str());
+    // Few labels with few values: what names a tenant, a person or a request stays in the line.
+    let mut labels = Vec::new();
+    let stages = promtail["scrape_configs"][0]["pipeline_stages"].as_array();
+    for stage in stages.unwrap() {
+        for inner in stage["match"]["stages"].as_array().into_iter().flatten() {
+            labels.extend(inner["labels"].as_object().into_iter().flatten());
+        }
+    }
+    let labels: Vec<&str> = labels.iter().map(|(label, _)| label.as_str()).collect();
+    assert_eq!(labels, ["level", "logger"]);
+    for service in ["loki", "promtail", "grafana"] {
+        let profiles = &compose["services"][service]["profiles"];
+        assert_eq!(*profiles, serde_json::json!(["monitoring"]), "{service}");
+    }
+    let format = &compose["services"]["nimbus-backend"]["environment"]["NIMBUS_LOGGING_FORMAT"];
+    assert_eq!(*format, "json", "what is not JSON has no labels");
+}
+
+#[test]
 fn alerts_go_where_their_severity_says() {
     let manager = yaml("monitoring/alertmanager.yaml");
     let routes = manager["route"]["routes"].as_array().unwrap();

@@ -71,6 +71,8 @@ pub struct ItemFilter {
     pub rehearsal: Option<bool>,
     pub source: Option<String>,
     pub cloud_resource_id: Option<String>,
+    /// Only those in these environments, and those in none; all of them when absent.
+    pub environments: Option<Vec<String>>,
     /// Each begins a word of the item.
     pub words: Vec<String>,
     /// Each is a word of the item.
@@ -96,6 +98,14 @@ pub(super) const SELECT: &str = "SELECT i.id, i.name, c.name AS class, c.provide
      i.deployment, i.environment, i.rehearsal, i.unit, i.import_key, i.external, i.status, i.run, i.revision,
      i.all_words, i.created_at, i.updated_at, i.deleted_at
      FROM configuration_items i JOIN ci_classes c ON c.tenant_id = i.tenant_id AND c.id = i.ci_class_id ";
+
+/// How many items of a type there are.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct ItemCount {
+    pub provider: String,
+    pub kind: String,
+    pub items: i64,
+}
 
 /// Comes after every word that begins with the same letters.
 const LAST_LETTER: char = '\u{10FFFF}';
@@ -138,6 +148,23 @@ impl TenantTx {
         self.item_get(id).await
     }
 
+    /// How many items there are that are not decommissioned, by provider and type. Only types of the semantic catalog
+    /// are told by name.
+    pub async fn item_counts(&mut self) -> Result<Vec<ItemCount>, StoreError> {
+        Ok(sqlx::query_as(
+            "SELECT COALESCE(c.provider_type, 'other') AS provider,
+                 CASE WHEN EXISTS (SELECT FROM nimbus_core.semantic_provider_resource_types s
+                     WHERE c.name = ANY(s.resources)) THEN c.name ELSE 'other' END AS kind,
+                 sum(n.items)::bigint AS items
+             FROM (SELECT ci_class_id, count(*) AS items FROM configuration_items
+                 WHERE deleted_at IS NULL GROUP BY ci_class_id) n
+             JOIN ci_classes c ON c.id = n.ci_class_id
+             GROUP BY 1, 2",
+        )
+        .fetch_all(self.connection())
+        .await?)
+    }
+
     pub async fn items_get(&mut self, ids: &[Uuid]) -> Result<Vec<StoredItem>, StoreError> {
         let statement = sqlx::AssertSqlSafe(format!(
             "{SELECT} WHERE i.id = ANY($1) ORDER BY i.name, i.id"
@@ -178,10 +205,11 @@ impl TenantTx {
         )
         .bind(item.id)
         .bind(revision)
-        .bind(changes)
+        .bind(&changes)
         .bind(by)
         .execute(self.connection())
         .await?;
+        self.live_publish_moved(item, &changes).await?;
         self.item_get(item.id).await
     }
 
@@ -241,6 +269,10 @@ fn narrow(query: &mut QueryBuilder<Postgres>, filter: &ItemFilter) {
         if let Some(text) = given {
             query.push(condition).push_bind(text.clone());
         }
+    }
+    if let Some(environments) = &filter.environments {
+        query.push(" AND (i.environment IS NULL OR i.environment = ANY(");
+        query.push_bind(environments.clone()).push("))");
     }
     if let Some(rehearsal) = filter.rehearsal {
         query.push(" AND i.rehearsal = ").push_bind(rehearsal);

@@ -118,20 +118,32 @@ impl TenantTx {
         self.sync_note(of, run, ALL_UNITS, Some(problem)).await
     }
 
-    /// How far items are, newest first.
+    /// Environments that items of runs are in, by name.
+    pub async fn item_environments(&mut self) -> Result<Vec<String>, StoreError> {
+        Ok(
+            sqlx::query_scalar("SELECT DISTINCT environment FROM ci_syncs ORDER BY environment")
+                .fetch_all(self.connection())
+                .await?,
+        )
+    }
+
+    /// How far items are, newest first; only in these environments, or in all.
     pub async fn sync_list(
         &mut self,
+        environments: Option<&[String]>,
         page: &ListPage<RowCursor>,
     ) -> Result<Vec<StoredSync>, StoreError> {
         let (at, id) = RowCursor::parts(page.after);
         Ok(sqlx::query_as(
             "SELECT id, deployment, environment, rehearsal, unit, items, run, problem, synced_at FROM ci_syncs
-             WHERE $1::timestamptz IS NULL OR (synced_at, id) < ($1, $2)
+             WHERE ($1::timestamptz IS NULL OR (synced_at, id) < ($1, $2))
+               AND ($4::text[] IS NULL OR environment = ANY($4))
              ORDER BY synced_at DESC, id DESC LIMIT $3",
         )
         .bind(at)
         .bind(id)
         .bind(i64::from(page.limit))
+        .bind(environments)
         .fetch_all(self.connection())
         .await?)
     }

@@ -112,7 +112,7 @@ impl TenantTx {
         Ok(rows.into_iter().map(content).collect())
     }
 
-    /// Writes items with their history and their words.
+    /// Writes items with their history and their words, and tells it.
     pub(super) async fn items_write(
         &mut self,
         origin: &WriteOrigin<'_>,
@@ -148,7 +148,7 @@ impl TenantTx {
                 .await?;
             self.words_put(&words).await?;
         }
-        Ok(())
+        self.live_publish_writes(origin, writes).await
     }
 
     async fn items_insert(

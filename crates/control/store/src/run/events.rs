@@ -54,6 +54,26 @@ impl TenantTx {
         Ok(last)
     }
 
+    /// As [`events_append`](Self::events_append), by a worker that says how many events the run had: asked twice, for
+    /// its answer was lost, it has happened once. Nobody else appends under the same epoch.
+    pub async fn events_append_after(
+        &mut self,
+        held: &HeldRun,
+        after: i64,
+        events: &[Value],
+    ) -> Result<i64, StoreError> {
+        self.run_require(held).await?;
+        let last = self.run_get(&held.deployment, held.number).await?.last_seq;
+        let count = i64::try_from(events.len()).unwrap_or(i64::MAX);
+        if last == after.saturating_add(count) && count > 0 {
+            return Ok(last);
+        }
+        if last != after {
+            return Err(StoreError::Stale("the record of the run"));
+        }
+        self.events_append(held, events).await
+    }
+
     /// Appends events of a run that nobody carries out. It has to be locked.
     pub async fn events_append_idle(
         &mut self,

@@ -127,7 +127,7 @@ async fn deploy(administrator: &mut sqlx::PgConnection, tenant: TenantId) {
                  FOREACH t IN ARRAY ARRAY['ci_words', 'ci_history', 'ci_relationships', 'configuration_items', 'ci_classes', 'ci_syncs', 'ci_imports',
                      'delivery_attempts', 'deliveries', 'webhooks', 'notification_preferences', 'notification_digests', 'digest_items',
                      'approval_decisions', 'approval_requests', 'approval_policies', 'approval_delegations', 'notifications',
-                     'drafts', 'review_marks', 'deployed_components', 'run_events', 'sealed_plans', 'runs', 'unit_memories', 'environment_versions',
+                     'rollout_instances', 'rollouts', 'drafts', 'review_marks', 'deployed_components', 'run_events', 'sealed_plans', 'runs', 'unit_memories', 'environment_versions',
                      'gate_signatures', 'deployments', 'workspace_files', 'blobs', 'state_objects', 'request_answers']
                  LOOP EXECUTE format('DELETE FROM {schema}.%I WHERE tenant_id = %L', t, '{tenant}'); END LOOP;
              END $$"

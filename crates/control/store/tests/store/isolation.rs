@@ -269,7 +269,7 @@ async fn known_functions(database: TestDatabase) {
         "nimbus_core.effective_settings(uuid)",
         "nimbus_core.find_tenant(text[])",
         // About what is to be sent: each is for the acting tenant, or names tenants to workers and nothing of theirs.
-        "nimbus_core.delivery_due(integer)",
+        "nimbus_core.delivery_turns_due(integer)",
         "nimbus_core.delivery_forget(uuid)",
         "nimbus_core.delivery_next(timestamp with time zone)",
         "nimbus_core.delivery_note(timestamp with time zone)",
@@ -306,6 +306,19 @@ async fn known_functions(database: TestDatabase) {
         // Of what the acting tenant owns: who uses it. Tenants other than the operator see only their own.
         "nimbus_core.component_users(text)",
         "nimbus_core.zone_use(uuid)",
+        // Gives ids of tenants to servers, which go round them.
+        "nimbus_core.bootstrap_tenants()",
+        // What servers tell the workflow runtime, which is the operator's.
+        "nimbus_core.schedules_of_all()",
+        // Of the acting tenant and those below it: where a component is deployed.
+        "nimbus_core.fleet_instances(text,uuid,bigint)",
+        // About roll-outs: each is for the acting tenant, or gives ids of tenants to servers, which go round them.
+        "nimbus_core.rollout_forget(uuid)",
+        "nimbus_core.rollout_none()",
+        "nimbus_core.rollout_note()",
+        "nimbus_core.rollout_note_all()",
+        "nimbus_core.rollout_tenants()",
+        "nimbus_core.rollout_turn()",
         "nimbus_core.setup_offer(bytea)",
         // About attempts, which belong to nobody: they take a digest and give times and counts.
         "nimbus_core.sign_in_begin(bytea,text)",

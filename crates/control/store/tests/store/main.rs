@@ -8,6 +8,7 @@
 
 mod backups;
 mod catalog;
+mod deliveries;
 mod isolation;
 mod leaks;
 mod lease_spaces;

@@ -174,6 +174,7 @@ async fn a_zone_has_pools_and_settings_of_its_own_and_an_environment_lies_over_t
             account: None,
             region: String::new(),
             system_services: json!([]),
+            resolvers: json!({}),
         };
         let made: Result<_, StoreError> = store
             .tenant_tx(database.root, async |tx| tx.zone_create(&new, by).await)
@@ -224,6 +225,7 @@ async fn a_zone_has_pools_and_settings_of_its_own_and_an_environment_lies_over_t
             zone_name: zone.name.clone(),
             template: None,
             mandatory_components: json!([]),
+            resolvers: json!({}),
             is_platform: false,
             rehearsal: false,
             by,

@@ -4,10 +4,9 @@
 //! before it reads the journal; so if the epoch is still ours after the sync, the successor will
 //! find these lines, and if it is not, nobody is told that they were accepted.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::Path;
 
 use async_trait::async_trait;
 use nimbus_engine_ports::JournalError;
@@ -15,10 +14,11 @@ use nimbus_engine_ports::JournalError;
 use super::group::Sink;
 use super::{lease_problem, store_problem};
 use crate::lease::Lease;
-use crate::store::{StorageAct, StorageError, create_folders, sync_folder};
+use crate::store::{LocalStorage, StorageAct, StorageError};
 
 pub(super) struct FileSink {
-    path: PathBuf,
+    storage: LocalStorage,
+    key: String,
     lease: Lease,
     state: JournalFileState,
 }
@@ -38,9 +38,10 @@ struct JournalFileWriter {
 }
 
 impl FileSink {
-    pub(super) fn new(path: PathBuf, lease: Lease) -> Self {
+    pub(super) fn new(storage: LocalStorage, key: String, lease: Lease) -> Self {
         Self {
-            path,
+            storage,
+            key,
             lease,
             state: JournalFileState::New,
         }
@@ -52,8 +53,9 @@ impl Sink for FileSink {
     async fn commit(&mut self, lines: String) -> Result<(), JournalError> {
         let interrupted = JournalFileState::Broken("an earlier write was interrupted".to_owned());
         let state = std::mem::replace(&mut self.state, interrupted);
-        let (path, lease) = (self.path.clone(), self.lease.clone());
-        let work = move || commit(state, &path, &lease, &lines);
+        let (storage, lease) = (self.storage.clone(), self.lease.clone());
+        let key = self.key.clone();
+        let work = move || commit(state, &storage, &key, &lease, &lines);
         match tokio::task::spawn_blocking(work).await {
             Ok((state, result)) => {
                 self.state = state;
@@ -73,16 +75,18 @@ impl Sink for FileSink {
 
 fn commit(
     state: JournalFileState,
-    path: &PathBuf,
+    storage: &LocalStorage,
+    key: &str,
     lease: &Lease,
     lines: &str,
 ) -> (JournalFileState, Result<(), JournalError>) {
+    let path = &storage.path(key);
     if let Err(error) = lease.check_blocking() {
         return (state, Err(lease_problem(error)));
     }
     let mut writer = match state {
         JournalFileState::Open(writer) => writer,
-        JournalFileState::New => match create(path) {
+        JournalFileState::New => match create(storage, path) {
             Ok(file) => JournalFileWriter { file, length: 0 },
             Err(error) => return (JournalFileState::New, Err(store_problem(error))),
         },
@@ -117,15 +121,13 @@ fn commit(
     (JournalFileState::Open(writer), result)
 }
 
-fn create(path: &PathBuf) -> Result<File, StorageError> {
+fn create(storage: &LocalStorage, path: &Path) -> Result<File, StorageError> {
     let folder = path.parent().unwrap_or(path);
-    create_folders(folder)?;
-    let file = OpenOptions::new()
-        .append(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
+    storage.make_folders(folder)?;
+    let file = storage
+        .files()
+        .append_new(path)
         .map_err(|source| StorageError::io(StorageAct::Write, path, source))?;
-    sync_folder(folder)?;
+    storage.sync(folder)?;
     Ok(file)
 }

@@ -1,6 +1,5 @@
 //! Keeping the places tidy where journals lie.
 
-use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,9 +12,7 @@ use crate::clock::unix_nanos;
 use crate::layout::{SCRATCH, StackKeys};
 use crate::location::BackendLocation;
 use crate::names::StackRef;
-use crate::store::{
-    LocalStorage, Storage, StorageAct, StorageError, blocking, create_folders, overwrite,
-};
+use crate::store::{LocalStorage, Storage, StorageError, blocking, overwrite};
 
 /// A temporary file of this age belongs to nobody any more.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 60 * 60);
@@ -66,11 +63,12 @@ pub(crate) async fn put_away(
     let evidence = format!("{}/aside-{}.jsonl", keys.evidence_folder(), unix_nanos(now));
     match place {
         BackendLocation::Local(storage) => {
-            let (from, to) = (storage.path(&keys.journal_file()), storage.path(&evidence));
-            if !from.exists() {
+            let (from, to) = (keys.journal_file(), evidence.clone());
+            if !storage.files().exists(&storage.path(&from)) {
                 return Ok(None);
             }
-            blocking(move || move_file(&from, &to)).await?;
+            let storage = storage.clone();
+            blocking(move || storage.move_file(&from, &to)).await?;
         }
         BackendLocation::Remote(storage) => {
             let folder = keys.journal_folder();
@@ -130,7 +128,7 @@ fn sweep_files(
     let nothing_whole = frame::read(&object.bytes, 0).is_ok_and(|read| read.frames.is_empty());
     if nothing_whole {
         let evidence = format!("{}/unstarted-{}", keys.evidence_folder(), unix_nanos(now));
-        move_file(&storage.path(&key), &storage.path(&evidence))?;
+        storage.move_file(&key, &evidence)?;
     }
     Ok(())
 }
@@ -144,9 +142,4 @@ pub(super) async fn delete_in_order(
         storage.delete(key).await?;
     }
     Ok(())
-}
-
-pub(super) fn move_file(from: &Path, to: &Path) -> Result<(), StorageError> {
-    create_folders(to.parent().unwrap_or(to))?;
-    nimbus_disk::rename(from, to).map_err(|source| StorageError::io(StorageAct::Write, to, source))
 }

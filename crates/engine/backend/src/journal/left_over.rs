@@ -1,8 +1,7 @@
 //! Journals that nobody finished: reading them, marking them as compacted, putting them away.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::path::Path;
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -10,7 +9,7 @@ use nimbus_engine_model::SecretsProvider;
 
 use super::frame::{self, FrameKind};
 use super::header::{Closed, FORMAT, JournalHeader};
-use super::housekeeping::{delete_in_order, move_file};
+use super::housekeeping::delete_in_order;
 use super::{JournalReadError, closed, objects};
 use crate::clock::unix_nanos;
 use crate::digest::Digest;
@@ -76,8 +75,8 @@ impl LeftOver {
         match &self.source {
             JournalSource::File(storage) => {
                 overwrite(storage, &key, torn.clone()).await?;
-                let (path, whole) = (storage.path(&self.key), self.whole);
-                blocking(move || cut(&path, whole)).await?;
+                let (storage, key, whole) = (storage.clone(), self.key.clone(), self.whole);
+                blocking(move || cut(&storage, &key, whole)).await?;
             }
             // Objects are never half there, and none is ever changed.
             JournalSource::Objects { storage, .. } => {
@@ -99,8 +98,8 @@ impl LeftOver {
         );
         match &self.source {
             JournalSource::File(storage) => {
-                let path = storage.path(&self.key);
-                blocking(move || append(&path, &line)).await
+                let (storage, key) = (storage.clone(), self.key.clone());
+                blocking(move || append(&storage, &key, &line)).await
             }
             JournalSource::Objects {
                 storage, folder, ..
@@ -120,8 +119,8 @@ impl LeftOver {
         let evidence = self.evidence_key(stack, now, "done");
         match &self.source {
             JournalSource::File(storage) => {
-                let (from, to) = (storage.path(&self.key), storage.path(&evidence));
-                blocking(move || move_file(&from, &to)).await?;
+                let (storage, key, to) = (storage.clone(), self.key.clone(), evidence.clone());
+                blocking(move || storage.move_file(&key, &to)).await?;
             }
             JournalSource::Objects {
                 storage,
@@ -247,25 +246,28 @@ fn parse(
     }))
 }
 
-fn cut(path: &Path, length: u64) -> Result<(), StorageError> {
-    OpenOptions::new()
-        .write(true)
-        .open(path)
-        .and_then(|file| {
-            file.set_len(length)?;
-            // tidy-allow(copy): a file that is there is cut, none is put in place
-            file.sync_all()
-        })
-        .map_err(|source| StorageError::io(StorageAct::Write, path, source))
+fn cut(storage: &LocalStorage, key: &str, length: u64) -> Result<(), StorageError> {
+    let path = storage.path(key);
+    let cut = |file: File| {
+        file.set_len(length)?;
+        // tidy-allow(copy): a file that is there is cut, none is put in place
+        file.sync_all()
+    };
+    let opened = storage.files().open_to_change(&path);
+    opened
+        .and_then(cut)
+        .map_err(|source| StorageError::io(StorageAct::Write, &path, source))
 }
 
-fn append(path: &Path, line: &str) -> Result<(), StorageError> {
-    OpenOptions::new()
-        .append(true)
-        .open(path)
-        .and_then(|mut file| {
-            file.write_all(line.as_bytes())?;
-            file.sync_data()
-        })
-        .map_err(|source| StorageError::io(StorageAct::Write, path, source))
+fn append(storage: &LocalStorage, key: &str, line: &str) -> Result<(), StorageError> {
+    let path = storage.path(key);
+    let append = |mut file: File| {
+        file.seek(SeekFrom::End(0))?;
+        file.write_all(line.as_bytes())?;
+        file.sync_data()
+    };
+    let opened = storage.files().open_to_change(&path);
+    opened
+        .and_then(append)
+        .map_err(|source| StorageError::io(StorageAct::Write, &path, source))
 }

@@ -58,8 +58,8 @@ impl StackJournal {
         let header = serde_json::to_string(header).expect("a header has only text keys");
         let group = match place {
             BackendLocation::Local(storage) => {
-                let path = storage.path(&keys.journal_file());
-                GroupCommit::start(FileSink::new(path, lease.clone()), header)
+                let sink = FileSink::new(storage.clone(), keys.journal_file(), lease.clone());
+                GroupCommit::start(sink, header)
             }
             BackendLocation::Remote(storage) => {
                 let storage = Arc::clone(storage);

@@ -19,7 +19,7 @@ use super::record::LeaseRecord;
 use super::{HeldBy, LeaseError};
 use crate::layout::StackKeys;
 use crate::names::StackRef;
-use crate::store::{LocalStorage, StorageAct, StorageError, create_folders};
+use crate::store::{LocalStorage, StorageAct, StorageError};
 
 /// The locked file and what was written about it.
 #[derive(Debug)]
@@ -166,18 +166,13 @@ fn lock(storage: &LocalStorage, stack: &StackRef, now: Timestamp) -> Result<Floc
     let path = storage.path(&StackKeys::new(stack).lock());
     let error = |source| StorageError::io(StorageAct::Write, &path, source);
     if let Some(folder) = path.parent() {
-        create_folders(folder)?;
+        storage.make_folders(folder)?;
     }
     // A file that was deleted between open and lock excludes nobody; then there is a new one.
     for _ in 0..10 {
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(error)?;
+        let file = storage.files().open_lock(&path).map_err(error)?;
         match file.try_lock() {
-            Ok(()) if same_file(&file, &path) => return Ok(Flock(file)),
+            Ok(()) if same_file(storage, &file, &path) => return Ok(Flock(file)),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let record = read(storage, stack).ok().flatten();
@@ -189,8 +184,8 @@ fn lock(storage: &LocalStorage, stack: &StackRef, now: Timestamp) -> Result<Floc
     Err(error(std::io::Error::other("the lock file keeps being replaced")).into())
 }
 
-fn same_file(file: &File, path: &Path) -> bool {
-    match (file.metadata(), std::fs::metadata(path)) {
+fn same_file(storage: &LocalStorage, file: &File, path: &Path) -> bool {
+    match (file.metadata(), storage.files().metadata(path)) {
         (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
         _ => false,
     }
@@ -228,7 +223,8 @@ fn held_by(
 ) -> Option<HeldBy> {
     let holder = record?.holder.as_ref()?;
     let lock = storage.path(&StackKeys::new(stack).lock());
-    let touched = std::fs::metadata(lock).and_then(|metadata| metadata.modified());
+    let touched = storage.files().metadata(&lock);
+    let touched = touched.and_then(|metadata| metadata.modified());
     let seen = touched
         .ok()
         .and_then(|time| Timestamp::try_from(time).ok())

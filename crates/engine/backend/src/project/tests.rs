@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::environment::EnvironmentVariables;
-use crate::secrets::{DeclaredSecrets, Keyring, StackSecrets};
+use crate::secrets::{DeclaredSecrets, KeyServices, Keyring, StackSecrets};
 
 const PATH: &str = "/p/Pulumi.dev.yaml";
 
@@ -34,7 +34,7 @@ fn secrets() -> StackSecrets {
         state: serde_json::Value::Null,
     };
     StackSecrets::new(
-        &Keyring::new(EnvironmentVariables::fixed([])),
+        &Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any),
         Some(provider),
     )
 }
@@ -130,7 +130,10 @@ fn a_secret_that_does_not_open_names_its_key_only() {
     assert!(error.message().contains("shop:token"));
 
     let settings = settings("config:\n  token: {secure: c2VjcmV0}\n");
-    let no_salt = StackSecrets::new(&Keyring::new(EnvironmentVariables::fixed([])), None);
+    let no_salt = StackSecrets::new(
+        &Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any),
+        None,
+    );
     let error = resolve(&project(""), "dev", &settings.config, &no_salt).unwrap_err();
     assert_eq!(error.code(), ErrorCode::SECRETS_UNREADABLE);
 }
@@ -138,7 +141,7 @@ fn a_secret_that_does_not_open_names_its_key_only() {
 #[test]
 fn a_missing_passphrase_is_named_when_it_is_needed() {
     let salt = "v1:fozI5u6B030=:v1:F+6ZduKKd8G0/V7L:PGMFeIzwobWRKmEAzUdaQHqC5mMRIQ==";
-    let keyring = Keyring::new(EnvironmentVariables::fixed([]));
+    let keyring = Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any);
     let secrets = StackSecrets::with_salt(&keyring, Some(salt));
     let plain = settings("config:\n  a: 1\n");
     resolve(&project(""), "dev", &plain.config, &secrets).unwrap();
@@ -161,7 +164,7 @@ fn environments_and_foreign_providers_are_refused_with_the_reason() {
 
     let vault = settings("secretsprovider: hashivault://mykey\nencryptedkey: abcd\n");
     let declared = vault.secrets().unwrap();
-    let keyring = Keyring::new(EnvironmentVariables::fixed([]));
+    let keyring = Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any);
     let refused = StackSecrets::declared(&keyring, &declared, None).crypter();
     let error = nimbus_core::Error::from(refused.err().unwrap());
     assert_eq!(error.code(), ErrorCode::SECRETS_PROVIDER);
@@ -310,10 +313,8 @@ fn an_edit_changes_its_own_line_and_no_other() {
 
 #[test]
 fn the_first_secret_brings_its_salt() {
-    let keyring = Keyring::new(EnvironmentVariables::fixed([(
-        "PULUMI_CONFIG_PASSPHRASE",
-        "p",
-    )]));
+    let environment = EnvironmentVariables::fixed([("PULUMI_CONFIG_PASSPHRASE", "p")]);
+    let keyring = Keyring::new(environment, KeyServices::Any);
     let secrets = StackSecrets::with_salt(&keyring, None);
     let mut settings = StackSettings::read(Path::new("/absent/Pulumi.dev.yaml"), "shop").unwrap();
     let (key, path) = key("token");

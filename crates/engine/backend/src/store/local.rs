@@ -4,14 +4,14 @@
 //! the point: content first, then the rename, then the folder, and no temporary file ever shows up
 //! in a folder that the official command line lists.
 
-use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use nimbus_disk::{Draft, FileMode};
+use nimbus_disk::{FileMode, FolderDraft, FolderFiles};
 
 use super::{
     ListedObject, Put, Storage, StorageAct, StorageError, StoredObject, Tag, WriteCondition,
@@ -22,15 +22,34 @@ use crate::layout::SCRATCH;
 /// Go CDK keeps an object's attributes in a file with this extension beside it.
 const ATTRIBUTES: &str = ".attrs";
 
+/// No state of a stranger's is larger; what is would be an attack on our memory.
+const LARGEST_OF_STRANGERS: u64 = 1 << 30;
+
 #[derive(Clone, Debug)]
 pub struct LocalStorage {
     root: PathBuf,
+    /// Everything is opened by these: the folder may be a stranger's.
+    files: FolderFiles,
 }
 
 impl LocalStorage {
     /// The folder need not exist; the first write makes it.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let root = root.into();
+        let files = FolderFiles::own(&root);
+        Self { root, files }
+    }
+
+    /// In a folder below one that is open already, by which everything is looked up.
+    pub(crate) fn beneath(root: &Path, files: &FolderFiles) -> Self {
+        Self {
+            root: root.to_owned(),
+            files: files.clone(),
+        }
+    }
+
+    pub(crate) fn files(&self) -> &FolderFiles {
+        &self.files
     }
 
     pub fn root(&self) -> &Path {
@@ -55,15 +74,14 @@ impl LocalStorage {
     pub(crate) fn read(&self, key: &str) -> Result<Option<StoredObject>, StorageError> {
         let path = self.path(key);
         let error = |source| StorageError::io(StorageAct::Read, &path, source);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
+        let file = match self.files.open(&path) {
+            Ok(file) => file,
             Err(source) if is_absent(&source) => return Ok(None),
             Err(source) => return Err(error(source)),
         };
-        let modified = fs::metadata(&path)
-            .map_err(error)?
-            .modified()
-            .map_err(error)?;
+        let bytes = self.content(&file).map_err(error)?;
+        let modified = file.metadata().and_then(|metadata| metadata.modified());
+        let modified = modified.map_err(error)?;
         Ok(Some(StoredObject {
             tag: Tag::Digest(Digest::of(&bytes)),
             bytes: bytes.into(),
@@ -74,18 +92,42 @@ impl LocalStorage {
     /// Replaces a file whole; it is on disk when this returns.
     pub(crate) fn write(&self, key: &str, bytes: &[u8]) -> Result<(), StorageError> {
         let path = self.path(key);
-        let draft = self.draft(&path, bytes)?;
+        let draft = self.draft(&path)?;
         // Attributes describe the content that is just being replaced.
-        let _ = fs::remove_file(attributes_of(&path));
+        let _ = self.files.remove_file(&attributes_of(&path));
         draft
-            .commit()
+            .commit(bytes)
             .map_err(|source| StorageError::io(StorageAct::Write, &path, source))
+    }
+
+    fn content(&self, file: &File) -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if !self.files.is_held() {
+            let mut file = file;
+            file.read_to_end(&mut bytes)?;
+            return Ok(bytes);
+        }
+        file.take(LARGEST_OF_STRANGERS + 1)
+            .read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LARGEST_OF_STRANGERS {
+            let message = format!("it has more than {LARGEST_OF_STRANGERS} bytes");
+            return Err(std::io::Error::new(ErrorKind::FileTooLarge, message));
+        }
+        Ok(bytes)
+    }
+
+    /// Moves a file, such as a journal that becomes evidence.
+    pub(crate) fn move_file(&self, from: &str, to: &str) -> Result<(), StorageError> {
+        let (from, to) = (self.path(from), self.path(to));
+        self.files
+            .rename(&from, &to)
+            .map_err(|source| StorageError::io(StorageAct::Write, &to, source))
     }
 
     fn create(&self, key: &str, bytes: &[u8]) -> Result<bool, StorageError> {
         let path = self.path(key);
-        self.draft(&path, bytes)?
-            .commit_new()
+        self.draft(&path)?
+            .commit_new(bytes)
             .map_err(|source| StorageError::io(StorageAct::Write, &path, source))
     }
 
@@ -116,9 +158,9 @@ impl LocalStorage {
 
     pub(crate) fn remove(&self, key: &str) -> Result<(), StorageError> {
         let path = self.path(key);
-        let _ = fs::remove_file(attributes_of(&path));
-        match fs::remove_file(&path) {
-            Ok(()) => path.parent().map_or(Ok(()), sync_folder),
+        let _ = self.files.remove_file(&attributes_of(&path));
+        match self.files.remove_file(&path) {
+            Ok(()) => path.parent().map_or(Ok(()), |folder| self.sync(folder)),
             Err(source) if is_absent(&source) => Ok(()),
             Err(source) => Err(StorageError::io(StorageAct::Delete, &path, source)),
         }
@@ -130,25 +172,24 @@ impl LocalStorage {
         while let Some(folder) = folders.pop() {
             let path = self.path(&folder);
             let error = |source| StorageError::io(StorageAct::List, &path, source);
-            let entries = match fs::read_dir(&path) {
+            let entries = match self.files.entries(&path) {
                 Ok(entries) => entries,
                 Err(source) if is_absent(&source) => continue,
                 Err(source) => return Err(error(source)),
             };
             for entry in entries {
-                let entry = entry.map_err(error)?;
                 // A name that is not text is none of ours.
-                let Ok(name) = entry.file_name().into_string() else {
+                let Some(name) = entry.file_name().and_then(|name| name.to_str()) else {
                     continue;
                 };
                 let key = format!("{folder}/{name}");
                 // Deleted since the folder was read.
-                let Ok(metadata) = fs::metadata(entry.path()) else {
+                let Ok(metadata) = self.files.metadata(&entry) else {
                     continue;
                 };
                 if metadata.is_dir() {
                     folders.push(key);
-                } else if !name.ends_with(ATTRIBUTES) {
+                } else if metadata.is_file() && !name.ends_with(ATTRIBUTES) {
                     let modified = metadata.modified().map_err(error)?;
                     found.push(ListedObject {
                         key,
@@ -163,16 +204,23 @@ impl LocalStorage {
     }
 
     /// Writes a file that will become `target`, with its permissions, in a folder of its own.
-    fn draft(&self, target: &Path, bytes: &[u8]) -> Result<Draft, StorageError> {
-        let folder = self.path(SCRATCH);
-        create_folders(&folder)?;
-        if let Some(parent) = target.parent() {
-            create_folders(parent)?;
-        }
-        let error = |source| StorageError::io(StorageAct::Write, target, source);
-        let mut draft = Draft::inside(&folder, target, FileMode::KeptOrPrivate).map_err(error)?;
-        draft.write_all(bytes).map_err(error)?;
-        Ok(draft)
+    fn draft(&self, target: &Path) -> Result<FolderDraft, StorageError> {
+        let aside = self.path(SCRATCH);
+        self.files
+            .draft(&aside, target, FileMode::KeptOrPrivate)
+            .map_err(|source| StorageError::io(StorageAct::Write, target, source))
+    }
+
+    pub(crate) fn make_folders(&self, folder: &Path) -> Result<(), StorageError> {
+        self.files
+            .create_folders(folder)
+            .map_err(|source| StorageError::io(StorageAct::Write, folder, source))
+    }
+
+    pub(crate) fn sync(&self, folder: &Path) -> Result<(), StorageError> {
+        self.files
+            .sync_folder(folder)
+            .map_err(|source| StorageError::io(StorageAct::Write, folder, source))
     }
 }
 
@@ -221,17 +269,6 @@ impl Storage for LocalStorage {
     }
 }
 
-/// Makes a folder and its parents, each known to the disk before the next.
-pub(crate) fn create_folders(folder: &Path) -> Result<(), StorageError> {
-    nimbus_disk::create_folders(folder)
-        .map_err(|source| StorageError::io(StorageAct::Write, folder, source))
-}
-
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
-    nimbus_disk::sync_folder(folder)
-        .map_err(|source| StorageError::io(StorageAct::Write, folder, source))
-}
-
 /// Runs file work off the async threads.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
@@ -259,6 +296,7 @@ fn timestamp(time: std::time::SystemTime) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -369,6 +407,54 @@ mod tests {
         ));
         assert_eq!(storage.get("a/k").await.unwrap().unwrap().bytes, "1");
         assert_eq!(storage.list(SCRATCH).await.unwrap(), []);
+    }
+
+    /// A stranger's folder that was opened when all was well, in which something becomes a link while somebody works.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn nothing_leaves_a_strangers_folder_whatever_becomes_of_its_names() {
+        for swapped in ["state", "state/stacks", "state/stacks/shop"] {
+            let temp = tempfile::tempdir().unwrap();
+            let (own, victim) = (temp.path().join("own"), temp.path().join("victim"));
+            let files = {
+                fs::create_dir(&own).unwrap();
+                FolderFiles::held(&own).unwrap()
+            };
+            let storage = LocalStorage::beneath(&own.join("state"), &files);
+            let key = "stacks/shop/dev.json";
+            let put =
+                |content: &'static str| storage.put(key, content.into(), WriteCondition::Anything);
+            put("one").await.unwrap();
+            assert_eq!(storage.get(key).await.unwrap().unwrap().bytes, "one");
+            assert_eq!(storage.list("stacks").await.unwrap().len(), 1);
+            // The victim has the same names, so that every link leads somewhere.
+            let theirs = victim.join("state").join(key);
+            fs::create_dir_all(theirs.parent().unwrap()).unwrap();
+            fs::write(&theirs, "theirs").unwrap();
+            fs::rename(own.join(swapped), own.join("gone")).unwrap();
+            std::os::unix::fs::symlink(victim.join(swapped), own.join(swapped)).unwrap();
+            assert_eq!(
+                fs::read(storage.path(key)).unwrap(),
+                b"theirs",
+                "the link works"
+            );
+            assert!(storage.get(key).await.is_err(), "{swapped}");
+            assert!(put("evil").await.is_err(), "{swapped}");
+            let created = storage.put(
+                "stacks/shop/new.json",
+                "evil".into(),
+                WriteCondition::Absent,
+            );
+            assert!(created.await.is_err(), "{swapped}");
+            assert!(storage.copy(key, "copied").await.is_err(), "{swapped}");
+            assert!(storage.delete(key).await.is_err(), "{swapped}");
+            let moved = storage.move_file(key, "evidence/there");
+            assert!(moved.is_err(), "{swapped}");
+            let listed = storage.list("stacks").await;
+            assert!(listed.is_err() || listed.unwrap().is_empty(), "{swapped}");
+            assert_eq!(fs::read(&theirs).unwrap(), b"theirs");
+            assert!(!theirs.with_file_name("new.json").exists());
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 
 pub use address::{GIVEN, S3Address, StorageAddress};
 pub use local::LocalStorage;
-pub(crate) use local::{blocking, create_folders, sync_folder};
+pub(crate) use local::blocking;
 pub use memory::MemoryStorage;
 pub use remote::RemoteStorage;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nimbus_core::ErrorCode;
 use nimbus_engine_backend::{
-    Backend, EnvironmentVariables, ImportOptions, JournalOutcome, Keyring, Stack, UpdateKind,
-    UpdateResult,
+    Backend, EnvironmentVariables, ImportOptions, JournalOutcome, KeyServices, Keyring, Stack,
+    UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{JournalEntry, PropertyValue, Snapshot};
 
@@ -325,10 +325,8 @@ async fn a_journal_that_no_operation_could_settle_is_told_apart() {
 async fn secrets_stay_closed_through_a_crash_and_open_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let stack = created(&local(folder.path()).await).await;
-    let keyring = Keyring::new(EnvironmentVariables::fixed([(
-        "PULUMI_CONFIG_PASSPHRASE",
-        "p",
-    )]));
+    let environment = EnvironmentVariables::fixed([("PULUMI_CONFIG_PASSPHRASE", "p")]);
+    let keyring = Keyring::new(environment, KeyServices::Any);
     let mut with_key = request();
     with_key.keyring = Arc::clone(&keyring);
     let session = stack.begin(with_key.clone()).await.unwrap();

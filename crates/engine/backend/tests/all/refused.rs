@@ -125,7 +125,10 @@ async fn a_state_that_the_official_command_line_could_not_read_is_a_defect_and_t
     let stack = created(&local(folder.path()).await).await;
     deploy(&stack, &["a"]).await;
     let file = folder.path().join(".pulumi/stacks/shop/dev.json");
-    let before = std::fs::read(&file).unwrap();
+    let kept = folder.path().join(".pulumi/stacks/shop/dev.json.bak");
+    let both = || [&file, &kept].map(|file| std::fs::read(file).ok());
+    let before = both();
+    let history = stack.history().await.unwrap();
     let mut broken = snapshot(&["a", "b"]);
     for resource in &mut broken.resources {
         let resource = std::sync::Arc::make_mut(resource);
@@ -143,7 +146,8 @@ async fn a_state_that_the_official_command_line_could_not_read_is_a_defect_and_t
         "{}",
         shown.message()
     );
-    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert_eq!(both(), before, "neither the state nor the one before it");
+    assert_eq!(stack.history().await.unwrap().len(), history.len());
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use nimbus_engine_backend::store::{MemoryStorage, Storage, StorageAddress};
 use nimbus_engine_backend::{
-    Backend, BackendOptions, EnvironmentVariables, Keyring, LeaseClock, LeaseSettings, Owner,
-    SessionRequest, Stack, StackRef, StackSession, UpdateInfo, UpdateKind, UpdateResult,
+    Backend, BackendOptions, EnvironmentVariables, KeyServices, Keyring, LeaseClock, LeaseSettings,
+    Owner, SessionRequest, Stack, StackRef, StackSession, UpdateInfo, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{
     ActId, JournalChange, JournalEntry, OperationKind, PendingOperation, PropertyValue,
@@ -99,7 +99,7 @@ pub(crate) fn owner() -> Owner {
 
 /// Without a passphrase: states of tests encode their secrets as base64, if they have any.
 pub(crate) fn keyring() -> Arc<Keyring> {
-    Keyring::new(EnvironmentVariables::fixed([]))
+    Keyring::new(EnvironmentVariables::fixed([]), KeyServices::Any)
 }
 
 pub(crate) fn request() -> SessionRequest {

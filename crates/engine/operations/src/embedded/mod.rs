@@ -17,8 +17,7 @@ use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result, StackOperation};
 use nimbus_engine_backend::project::ResolvedConfig;
 use nimbus_engine_backend::{
-    EnvironmentVariables, Keyring, Owner, SessionRequest, StackSecrets, StackSession, StateVersion,
-    UpdateKind,
+    Keyring, Owner, SessionRequest, StackSecrets, StackSession, StateVersion, UpdateKind,
 };
 use nimbus_engine_deploy::{
     DeploymentOptions, DeploymentOutcome, DeploymentSpec, RandomIds, SystemClock,
@@ -33,7 +32,6 @@ use crate::given::GivenConfig;
 use crate::import::ImportScope;
 use crate::notices;
 use crate::plan;
-use crate::processes::Processes;
 use crate::redact;
 use crate::report::OperationReport;
 use crate::request::OperationRequest;
@@ -54,15 +52,6 @@ pub struct EmbeddedEngine {
 }
 
 impl EmbeddedEngine {
-    /// Works with real processes and this process's environment.
-    pub fn new() -> Self {
-        Self::with(EnvironmentVariables::process(), Arc::new(Processes::new()))
-    }
-
-    pub fn with(environment: EnvironmentVariables, launcher: Arc<dyn RuntimeLauncher>) -> Self {
-        Self::with_keys(Keyring::new(environment), launcher)
-    }
-
     /// With keys that other operations use too.
     pub fn with_keys(keyring: Arc<Keyring>, launcher: Arc<dyn RuntimeLauncher>) -> Self {
         Self {
@@ -90,12 +79,6 @@ impl EmbeddedEngine {
     pub fn given_resolved(mut self, config: ResolvedConfig) -> Self {
         self.given = Some(config);
         self
-    }
-}
-
-impl Default for EmbeddedEngine {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -66,14 +66,6 @@ pub struct OfficialEngine {
 }
 
 impl OfficialEngine {
-    pub fn new() -> Self {
-        Self::with(EnvironmentVariables::process())
-    }
-
-    pub fn with(environment: EnvironmentVariables) -> Self {
-        Self::with_keys(Keyring::new(environment))
-    }
-
     /// Shares keys with others, so that each is derived only once.
     pub fn with_keys(keyring: Arc<Keyring>) -> Self {
         Self {
@@ -94,12 +86,6 @@ impl OfficialEngine {
     pub fn given(mut self, config: GivenConfig) -> Self {
         self.given = Some(config);
         self
-    }
-}
-
-impl Default for OfficialEngine {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

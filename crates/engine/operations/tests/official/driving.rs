@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_core::{ErrorCode, StackOperation};
-use nimbus_engine_backend::EnvironmentVariables;
+use nimbus_engine_backend::{EnvironmentVariables, KeyServices, Keyring};
 use nimbus_engine_model::StepOp;
 use nimbus_engine_operations::{Cancellation, Engine as _, GivenConfig, OfficialEngine};
 use nimbus_engine_ports::{EngineEvent, EventSink};
@@ -39,7 +39,7 @@ async fn without_the_command_line_or_with_an_old_one_nothing_is_done() {
     let home = place.path("home").display().to_string();
     let nowhere = EnvironmentVariables::fixed([("PATH", &home), ("PULUMI_CONFIG_PASSPHRASE", "x")]);
     let request = place.request("dev", StackOperation::Update);
-    let engine = OfficialEngine::with(nowhere);
+    let engine = OfficialEngine::with_keys(Keyring::new(nowhere, KeyServices::Any));
     let (report, _) = run(&engine, &request).await;
     let error = report.expect_err("there is none");
     assert_eq!(error.code(), ErrorCode::OFFICIAL_CLI_UNUSABLE);
@@ -53,7 +53,11 @@ async fn without_the_command_line_or_with_an_old_one_nothing_is_done() {
     let (place, environment) = prepared("", "", 0).await;
     place.write("home/version", "v3.100.0\n");
     let request = place.request("dev", StackOperation::Update);
-    let (report, _) = run(&OfficialEngine::with(environment), &request).await;
+    let (report, _) = run(
+        &OfficialEngine::with_keys(Keyring::new(environment, KeyServices::Any)),
+        &request,
+    )
+    .await;
     let error = report.expect_err("it is too old");
     assert_eq!(error.code(), ErrorCode::OFFICIAL_CLI_UNUSABLE);
     assert!(error.message().contains("3.100.0"), "{}", error.message());
@@ -70,7 +74,11 @@ async fn events_are_passed_on_and_the_exit_code_has_the_last_word() {
     for (exit, succeeded) in [(0, true), (1, false)] {
         let (place, environment) = prepared(&events, "error: something else", exit).await;
         let request = place.request("dev", StackOperation::Update);
-        let (report, events) = run(&OfficialEngine::with(environment), &request).await;
+        let (report, events) = run(
+            &OfficialEngine::with_keys(Keyring::new(environment, KeyServices::Any)),
+            &request,
+        )
+        .await;
         let report = report.expect("it was started");
         assert_eq!(report.changes[&StepOp::Create], 2);
         let code = report.result.err().map(|error| error.code());
@@ -103,7 +111,11 @@ async fn causes_that_we_know_become_our_errors() {
     ] {
         let (place, environment) = prepared(events, errors, exit).await;
         let request = place.request("dev", StackOperation::Destroy);
-        let (report, _) = run(&OfficialEngine::with(environment), &request).await;
+        let (report, _) = run(
+            &OfficialEngine::with_keys(Keyring::new(environment, KeyServices::Any)),
+            &request,
+        )
+        .await;
         let error = report
             .expect("it was started")
             .result
@@ -121,7 +133,8 @@ async fn secrets_are_encrypted_in_a_private_file_and_never_arguments() {
     config.set("own:size", json!("large"), false);
     let stack = "organization/business/D1-network-dev";
     let request = place.request(stack, StackOperation::Update);
-    let engine = OfficialEngine::with(environment).given(config);
+    let engine =
+        OfficialEngine::with_keys(Keyring::new(environment, KeyServices::Any)).given(config);
     let (report, _) = run(&engine, &request).await;
     report
         .expect("it was started")
@@ -153,7 +166,11 @@ async fn secrets_are_encrypted_in_a_private_file_and_never_arguments() {
 async fn a_preview_of_a_stack_that_does_not_exist_leaves_none_behind() {
     let (place, environment) = prepared(SUMMARY, "", 0).await;
     let request = place.preview("new");
-    let (report, _) = run(&OfficialEngine::with(environment.clone()), &request).await;
+    let (report, _) = run(
+        &OfficialEngine::with_keys(Keyring::new(environment.clone(), KeyServices::Any)),
+        &request,
+    )
+    .await;
     report
         .expect("it was started")
         .result
@@ -191,7 +208,7 @@ async fn a_request_to_stop_is_one_interrupt_and_a_second_one_ends_everything() {
         let sink = Arc::clone(&listener) as Arc<dyn EventSink>;
         async move {
             let request = place.request("dev", StackOperation::Update);
-            let engine = OfficialEngine::with(environment);
+            let engine = OfficialEngine::with_keys(Keyring::new(environment, KeyServices::Any));
             engine.run(&request, sink, &cancellation).await
         }
     });
@@ -236,7 +253,7 @@ async fn a_command_line_that_obeys_the_interrupt_is_not_killed() {
         let (place, cancellation) = (Arc::clone(&place), cancellation.clone());
         async move {
             let request = place.request("dev", StackOperation::Update);
-            let engine = OfficialEngine::with(environment);
+            let engine = OfficialEngine::with_keys(Keyring::new(environment, KeyServices::Any));
             let sink = Arc::new(Listener::default());
             engine.run(&request, sink, &cancellation).await
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::StackOperation;
-use nimbus_engine_backend::EnvironmentVariables;
+use nimbus_engine_backend::{EnvironmentVariables, KeyServices, Keyring};
 use nimbus_engine_model::{PropertyValue, StepOp};
 use nimbus_engine_operations::{
     EmbeddedEngine, Engine, GivenConfig, OfficialEngine, OperationReport, Processes,
@@ -50,7 +50,8 @@ struct Engines {
 
 impl Engines {
     fn official(&self) -> OfficialEngine {
-        let engine = OfficialEngine::with(self.environment.clone());
+        let engine =
+            OfficialEngine::with_keys(Keyring::new(self.environment.clone(), KeyServices::Any));
         match &self.given {
             Some(given) => engine.given(given.clone()),
             None => engine,
@@ -59,7 +60,10 @@ impl Engines {
 
     fn embedded(&self) -> EmbeddedEngine {
         let processes = Arc::new(Processes::new());
-        let engine = EmbeddedEngine::with(self.environment.clone(), processes);
+        let engine = EmbeddedEngine::with_keys(
+            Keyring::new(self.environment.clone(), KeyServices::Any),
+            processes,
+        );
         match &self.given {
             Some(given) => engine.given(given.clone()),
             None => engine,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{Result, StackOperation};
-use nimbus_engine_backend::{EnvironmentVariables, Owner};
+use nimbus_engine_backend::{EnvironmentVariables, KeyServices, Owner};
 use nimbus_engine_operations::{
     Cancellation, Engine, OperationOptions, OperationReport, OperationRequest, StackAccess,
     StackGrant, StackLocation,
@@ -84,7 +84,7 @@ impl OfficialSite {
     }
 
     pub(crate) async fn make_stack(&self, stack: &str, environment: &EnvironmentVariables) {
-        let access = StackAccess::open(&self.location(stack), environment).await;
+        let access = StackAccess::open(&self.location(stack), environment, &KeyServices::Any).await;
         let stack = access.expect("a backend").stack();
         stack
             .create(Owner::current("a test"))
@@ -93,7 +93,7 @@ impl OfficialSite {
     }
 
     pub(crate) async fn exists(&self, stack: &str, environment: &EnvironmentVariables) -> bool {
-        let access = StackAccess::open(&self.location(stack), environment).await;
+        let access = StackAccess::open(&self.location(stack), environment, &KeyServices::Any).await;
         access
             .expect("a backend")
             .stack()

@@ -179,7 +179,10 @@ async fn configured_secrets_are_hidden_wherever_they_turn_up() {
     let mut settings =
         nimbus_engine_backend::project::StackSettings::read(&site.path("Pulumi.test.yaml"), "proj")
             .unwrap();
-    let keyring = nimbus_engine_backend::Keyring::new(site.environment());
+    let keyring = nimbus_engine_backend::Keyring::new(
+        site.environment(),
+        nimbus_engine_backend::KeyServices::Any,
+    );
     let secrets = nimbus_engine_backend::StackSecrets::with_salt(&keyring, None);
     let key = nimbus_engine_backend::project::ConfigKey::parse("proj:token").unwrap();
     settings

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nimbus_core::{Error, Result, StackOperation};
 use nimbus_engine_backend::{
-    EnvironmentVariables, Owner, PASSPHRASE, SessionRequest, Stack, StackSession, UpdateKind,
+    EnvironmentVariables, KeyServices, Keyring, Owner, PASSPHRASE, SessionRequest, Stack,
+    StackSession, UpdateKind,
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::StackReader;
@@ -201,13 +202,15 @@ impl Site {
     }
 
     pub(crate) async fn stack(&self) -> Stack {
-        let access = StackAccess::open(&self.location(), &self.environment()).await;
+        let access =
+            StackAccess::open(&self.location(), &self.environment(), &KeyServices::Any).await;
         access.expect("the stack can be opened").stack()
     }
 
     /// Holds the stack, as another process would.
     pub(crate) async fn hold(&self) -> StackSession {
-        let access = StackAccess::open(&self.location(), &self.environment()).await;
+        let access =
+            StackAccess::open(&self.location(), &self.environment(), &KeyServices::Any).await;
         let access = access.expect("the stack can be opened");
         let request = SessionRequest {
             kind: UpdateKind::Update,
@@ -265,7 +268,8 @@ impl Site {
             on_event,
         });
         let launcher = Arc::clone(&self.launcher) as Arc<dyn RuntimeLauncher>;
-        let engine = EmbeddedEngine::with(self.environment(), launcher);
+        let engine =
+            EmbeddedEngine::with_keys(Keyring::new(self.environment(), KeyServices::Any), launcher);
         let report = engine
             .run(&request, Arc::clone(&sink) as _, cancellation)
             .await;

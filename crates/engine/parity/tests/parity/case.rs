@@ -26,6 +26,8 @@ pub(crate) struct Case {
     pub(crate) provider_versions: &'static [&'static str],
     /// Tags of the stack.
     pub(crate) tags: &'static [(&'static str, &'static str)],
+    /// The program whose policy packs this one is judged by, where it has none of its own.
+    pub(crate) packs_of: Option<&'static str>,
     /// A plugin as it is shipped, by name and version, that the program needs.
     pub(crate) plugin: Option<(&'static str, &'static str)>,
     /// Whether what the official engine did is kept: not of what is drawn at random, or of a plugin
@@ -116,6 +118,7 @@ pub(crate) fn typescript(program: &'static str, steps: Vec<Step>) -> Case {
         main: None,
         provider_versions: &[],
         tags: &[],
+        packs_of: None,
         plugin: None,
         records: true,
         official_since: 0,
@@ -152,6 +155,11 @@ impl Case {
 
     pub(crate) fn tags(mut self, tags: &'static [(&'static str, &'static str)]) -> Self {
         self.tags = tags;
+        self
+    }
+
+    pub(crate) fn packs_of(mut self, program: &'static str) -> Self {
+        self.packs_of = Some(program);
         self
     }
 

@@ -74,6 +74,9 @@ impl Side {
     fn write_project(&self, tools: &Tools) {
         let program = self.program();
         copy_all(&programs().join("shared"), &program);
+        if let Some(other) = self.case.packs_of {
+            copy_all(&programs().join(other), &program);
+        }
         copy_all(&programs().join(self.case.program), &program);
         // Policy packs of Python programs are written in TypeScript too.
         let modules = program.join("node_modules");

@@ -99,6 +99,14 @@ impl Control for MemoryControl {
         found.ok_or_else(|| FlowRecord::unknown(id))
     }
 
+    async fn query(&self, id: &FlowId, query: &str) -> Result<Option<Value>, Error> {
+        let found = self.store.read(|state| {
+            let flow = state.flows.get(id)?;
+            Some(flow.answers.get(query).cloned())
+        });
+        found.ok_or_else(|| FlowRecord::unknown(id))
+    }
+
     async fn result(&self, id: &FlowId) -> Result<FlowState, Error> {
         self.status(id).await?;
         let ended = self.store.until(|state| {

@@ -302,6 +302,15 @@ impl Durable for MemoryDurable {
         })
     }
 
+    fn publish(&self, query: &'static str, answer: Value) -> Answer<'_, ()> {
+        self.store.change(|state| {
+            if let Some(flow) = state.flows.get_mut(&self.id) {
+                flow.answers.insert(query, answer);
+            }
+        });
+        async { Ok(()) }.boxed()
+    }
+
     fn child_raw<'a>(
         &'a self,
         flow: &'static str,

@@ -35,6 +35,8 @@ pub(super) struct Flow {
     pub(super) record: BTreeMap<u32, Recorded>,
     pub(super) signals: Vec<(String, Value)>,
     pub(super) signal_keys: BTreeSet<String>,
+    /// What it said to queries.
+    pub(super) answers: BTreeMap<&'static str, Value>,
 }
 
 /// One line of a workflow's record.
@@ -126,6 +128,7 @@ impl State {
             record: BTreeMap::new(),
             signals: Vec::new(),
             signal_keys: BTreeSet::new(),
+            answers: BTreeMap::new(),
         })
     }
 }

@@ -276,17 +276,11 @@ fn judged_by_policies() {
     );
 }
 
-/// What a pack judges does not depend on the language; that it is asked does not either.
+/// What a pack judges does not depend on the language; that it is asked and told its settings does
+/// not either.
 #[test]
 fn python_judged_by_policies() {
-    let steps = vec![
-        preview(1).flags(&["--policy-pack", "pack"]),
-        up(1).flags(&["--policy-pack", "pack"]),
-        up(2).flags(&["--policy-pack", "pack"]).swapped().fails(),
-        up(3).flags(&["--policy-pack", "pack"]),
-        destroy(3),
-    ];
-    let case = python("python-judged", steps);
+    let case = python("python-judged", judged()).packs_of("judged");
     check(
         &case
             .tags(&[("owner", "me")])

@@ -52,6 +52,22 @@ fn secrets() {
     ]));
 }
 
+/// A provider that refuses its settings harms only what uses it.
+#[test]
+fn misconfigured() {
+    check(&typescript(
+        "misconfigured",
+        vec![
+            preview(1),
+            up(1),
+            up(1).swapped().unchanged(),
+            up(2).fails(),
+            up(3).swapped(),
+            destroy(3),
+        ],
+    ));
+}
+
 #[test]
 fn providers() {
     let [no_op, gone] = handover(2);

@@ -1,0 +1,4 @@
+// It is gone.
+import { Thing } from "./parity";
+
+new Thing("free", { label: "g" });
