@@ -28,7 +28,7 @@ use crate::vault::TenantVault;
 
 /// A file of a tenant's workspace, by the digest of its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct WorkspaceEntry {
+pub(crate) struct RunFile {
     pub(crate) path: String,
     /// SHA-256, hexadecimal.
     pub(crate) digest: String,
@@ -73,7 +73,7 @@ pub(crate) trait RunAccess: Send + Sync {
     fn storage(&self) -> Arc<dyn Storage>;
 
     /// The tenant's own files.
-    async fn workspace(&self) -> Result<Vec<WorkspaceEntry>>;
+    async fn workspace(&self) -> Result<Vec<RunFile>>;
 
     async fn content(&self, digest: &str) -> Result<Vec<u8>>;
 
@@ -143,10 +143,10 @@ impl RunAccess for DatabaseRun {
         Arc::new(self.storage.clone())
     }
 
-    async fn workspace(&self) -> Result<Vec<WorkspaceEntry>> {
+    async fn workspace(&self) -> Result<Vec<RunFile>> {
         let vault = &self.tables.vault;
         let index = vault.tx(async |tx| tx.workspace_index().await).await?;
-        let entry = |file: nimbus_control_store::WorkspaceFile| WorkspaceEntry {
+        let entry = |file: nimbus_control_store::WorkspaceFile| RunFile {
             digest: hex::encode(&file.digest),
             path: file.path,
         };

@@ -34,7 +34,7 @@ pub use driver::{DriverSettings, RunDriver, RunLimits};
 pub use holder_call::{HolderCall, StateCondition, StateContent};
 pub use programs::{ProgramSettings, TenantPrograms};
 pub use queue::{DatabaseQueue, RunQueue, RunSign, TakenRun};
-pub use remote_run::{RemoteCarrier, RunAddress, RunServer};
+pub use remote_run::{RemoteCarrier, RunServer, TakenRunAddress};
 pub use states::RecordedState;
 pub use storage::DatabaseStorage;
 pub use tenant_run::{TenantRun, TenantRuns};

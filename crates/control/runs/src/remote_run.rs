@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use crate::access::{RecordPorts, RunAccess, RunSecrets, WorkspaceEntry};
+use crate::access::{RecordPorts, RunAccess, RunFile, RunSecrets};
 use crate::carrier::{RunCarrier, RunVerdict, told_problem};
 use crate::holder_call::{
     HolderCall, SentContracts, SentListing, SentObject, StateCondition, StateContent,
@@ -41,13 +41,13 @@ use crate::tenant_run::TenantRun;
 
 /// Which run, and under which epoch it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunAddress {
+pub struct TakenRunAddress {
     pub tenant: TenantId,
     pub run: Uuid,
     pub epoch: i64,
 }
 
-impl RunAddress {
+impl TakenRunAddress {
     pub fn of(tenant: TenantId, run: &StoredRun) -> Self {
         Self {
             tenant,
@@ -61,7 +61,7 @@ impl RunAddress {
 /// may come twice.
 #[async_trait]
 pub trait RunServer: Send + Sync {
-    async fn call(&self, of: &RunAddress, call: HolderCall) -> Result<Value>;
+    async fn call(&self, of: &TakenRunAddress, call: HolderCall) -> Result<Value>;
 }
 
 /// Carries runs out that were taken from a server.
@@ -85,7 +85,7 @@ impl RunCarrier for RemoteCarrier {
         cancellation: &Cancellation,
     ) -> RunVerdict {
         let remote = RemoteRun {
-            address: RunAddress::of(tenant, run),
+            address: TakenRunAddress::of(tenant, run),
             server: Arc::clone(&self.server),
             writer: EventWriter::new(self.programs.texts().clone()),
             recorded: Arc::new(Mutex::new(run.last_seq)),
@@ -106,7 +106,7 @@ impl RunCarrier for RemoteCarrier {
 /// A run that is a server's. Cheap to clone.
 #[derive(Clone)]
 struct RemoteRun {
-    address: RunAddress,
+    address: TakenRunAddress,
     server: Arc<dyn RunServer>,
     writer: EventWriter,
     /// How many events the record has. Held while some are appended, for they are counted.
@@ -178,7 +178,7 @@ impl RunAccess for RemoteRun {
         Arc::new(self.clone())
     }
 
-    async fn workspace(&self) -> Result<Vec<WorkspaceEntry>> {
+    async fn workspace(&self) -> Result<Vec<RunFile>> {
         self.ask(HolderCall::Workspace).await
     }
 
