@@ -1,7 +1,7 @@
 //! What whoever has a run may reach of its tenant: the records, the states, the files and the secrets of that run.
 //!
-//! A server's own workers reach them in the database, [`DatabaseRun`]; workers on other machines ask a server for each,
-//! `remote_run`. A run is carried out by the same code on either.
+//! A server's own workers reach them in the database, [`DatabaseRun`]. That it is a port is for workers on other machines,
+//! who will ask a server for each: a run is carried out by the same code on either.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

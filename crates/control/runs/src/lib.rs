@@ -5,21 +5,19 @@
 //! that dies leaves the row as it was: whoever takes it next goes on through the core's own resumption.
 //!
 //! Reading order: `vault`, `storage`, `layers`, `tenant_texts`, `tables`, `unit_states`, `access`, `programs`, `tenant_run`,
-//! `inventory`, `carrier`, `queue`, `driver`; for workers on other machines `holder_call`, `remote_run`.
+//! `inventory`, `carrier`, `queue`, `driver`.
 
 mod access;
 mod carrier;
 mod counted;
 mod credential_end;
 mod driver;
-mod holder_call;
 mod inventory;
 mod layers;
 mod leases;
 mod pinned;
 mod programs;
 mod queue;
-mod remote_run;
 mod run_rules;
 mod states;
 mod storage;
@@ -31,10 +29,8 @@ mod vault;
 
 pub use carrier::{RunCarrier, RunVerdict};
 pub use driver::{DriverSettings, RunDriver, RunLimits};
-pub use holder_call::{HolderCall, StateCondition, StateContent};
 pub use programs::{ProgramSettings, TenantPrograms};
 pub use queue::{DatabaseQueue, RunQueue, RunSign, TakenRun};
-pub use remote_run::{RemoteCarrier, RunServer, TakenRunAddress};
 pub use states::RecordedState;
 pub use storage::DatabaseStorage;
 pub use tenant_run::{TenantRun, TenantRuns};
