@@ -159,6 +159,10 @@ impl PlatformWork for Repeated {
         self.0.export_states().await?;
         self.0.export_states().await
     }
+    async fn start_scheduled(&self, input: &ScheduledRunInput, key: &str) -> Result<ScheduledRun> {
+        self.0.start_scheduled(input, key).await?;
+        self.0.start_scheduled(input, key).await
+    }
 }
 
 #[async_trait]
@@ -170,6 +174,19 @@ impl RunRows for Repeated {
     async fn approval_standing(&self, t: TenantId, a: Uuid) -> Result<Option<ApprovalStanding>> {
         self.0.approval_standing(t, a).await?;
         self.0.approval_standing(t, a).await
+    }
+    async fn bootstrap_standing(
+        &self,
+        t: TenantId,
+        e: Uuid,
+        a: i32,
+    ) -> Result<Option<BootstrapStanding>> {
+        self.0.bootstrap_standing(t, e, a).await?;
+        self.0.bootstrap_standing(t, e, a).await
+    }
+    async fn configure_resolvers(&self, t: TenantId, e: Uuid) -> Result<()> {
+        self.0.configure_resolvers(t, e).await?;
+        self.0.configure_resolvers(t, e).await
     }
     async fn stop_run(&self, t: TenantId, r: Uuid) -> Result<()> {
         self.0.stop_run(t, r).await?;

@@ -136,26 +136,6 @@ impl DeploymentTables {
         Ok(())
     }
 
-    /// Appends what a worker on another machine made of its events; how many there are then.
-    pub(crate) async fn append_values(&self, after: i64, mut values: Vec<Value>) -> Result<i64> {
-        for value in &mut values {
-            self.writer.texts.record(value);
-        }
-        let mut last = after;
-        if !values.is_empty() {
-            let appended = self
-                .vault
-                .tx(async |tx| tx.events_append_after(&self.held, after, &values).await);
-            last = appended.await.map_err(taken_over)?;
-        }
-        let events = values.into_iter().filter(|value| !is_layer(value));
-        let events: Vec<RunEvent> = events
-            .filter_map(|value| serde_json::from_value(value).ok())
-            .collect();
-        counted::count(self.vault.metrics(), &events);
-        Ok(last)
-    }
-
     /// Events as they are recorded, after a place.
     pub(crate) async fn events_page(&self, run: RunId, after: i64) -> Result<Vec<StoredEvent>> {
         let number = run.0.cast_signed();

@@ -134,7 +134,7 @@ async fn an_approval_has_its_deadline_while_the_runtime_is_away() {
         .await
     };
     let me = ask("GET", "auth/me", Value::Null).await;
-    let me = me["id"].as_str().or(me["user"]["id"].as_str());
+    let me = me["id"].as_str().or_else(|| me["user"]["id"].as_str());
     let me = me.expect("somebody").to_owned();
     let policy = json!({"steps": [{"name": "owners", "approvers": [{"user": me}], "needs": "any",
         "timeout_seconds": 1}], "rehearsals": true, "own_requests": true});
