@@ -300,7 +300,7 @@ fn unavailable(error: SecretsError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_engine_backend::{EnvironmentVariables, PASSPHRASE};
+    use nimbus_engine_backend::{EnvironmentVariables, KeyServices, PASSPHRASE};
 
     use super::*;
 

@@ -149,6 +149,7 @@ fn item(number: usize, first: usize, end: usize) -> CheckedImport {
         "owner": format!("team{}", number % 40),
         "size": number % 7,
     });
+    let none = serde_json::Map::new();
     let length = end - first;
     let near = |step: usize| first + (number - first + step) % length;
     let relation = |step: usize| RelationLine {
@@ -164,7 +165,7 @@ fn item(number: usize, first: usize, end: usize) -> CheckedImport {
                 name: name(number),
                 cloud_resource_id: Some(format!("i-{number:08x}")),
                 attributes: kept_attributes(
-                    attributes.as_object().unwrap_or(&serde_json::Map::new()),
+                    attributes.as_object().unwrap_or(&none),
                 ),
                 external: false,
             },

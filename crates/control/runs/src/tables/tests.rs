@@ -1,6 +1,6 @@
 //! What is remembered of units, and what is told of it.
 
-use nimbus_control_store::{Isolation, NewDeployment, NewRun};
+use nimbus_control_store::{Isolation, NewDeployment, NewRun, TenantChange};
 use nimbus_control_testing::TestDatabase;
 use nimbus_control_vault::{KeyEncryptionKey, KeyRing};
 use nimbus_core::UserId;
