@@ -164,9 +164,7 @@ fn item(number: usize, first: usize, end: usize) -> CheckedImport {
                 class: CLASSES[number % CLASSES.len()].to_owned(),
                 name: name(number),
                 cloud_resource_id: Some(format!("i-{number:08x}")),
-                attributes: kept_attributes(
-                    attributes.as_object().unwrap_or(&none),
-                ),
+                attributes: kept_attributes(attributes.as_object().unwrap_or(&none)),
                 external: false,
             },
             compartment: None,

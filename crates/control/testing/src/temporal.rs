@@ -63,6 +63,7 @@ impl TestTemporal {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            // tidy-allow(start): a server that a test was given
             .spawn();
         self.starter = Some(starter.expect("a shell"));
     }

@@ -51,9 +51,9 @@ macro_rules! suite {
             schedules_start_pause_and_go,
             a_worker_that_is_killed_while_waiting_goes_on,
             a_worker_that_is_killed_in_a_step_repeats_only_that,
-            changed_code_is_noticed_and_the_right_code_goes_on,
             fifty_in_flight_go_on_with_the_next_worker,
-            poison_does_not_starve_others);
+            poison_does_not_starve_others,
+            changed_code_is_noticed_and_the_right_code_goes_on);
     };
     ($rig:path: $($behaviour:ident),*) => {
         $(

@@ -9,7 +9,7 @@ use nimbus_workflows::{
 };
 use serde_json::Value;
 
-use super::store::{Flow, MemoryStore, Planned};
+use super::store::{Flow, MemorySchedule, MemoryStore};
 
 /// The way to a store's workflows.
 #[derive(Clone, Debug)]
@@ -149,7 +149,7 @@ impl Control for MemoryControl {
                 .schedules
                 .remove(&schedule.name)
                 .and_then(|old| old.last);
-            let planned = Planned {
+            let planned = MemorySchedule {
                 schedule: schedule.clone(),
                 next: (!schedule.paused).then_some(next),
                 last,
@@ -160,7 +160,7 @@ impl Control for MemoryControl {
     }
 
     async fn schedules(&self) -> Result<Vec<ScheduleView>, Error> {
-        let view = |planned: &Planned| ScheduleView {
+        let view = |planned: &MemorySchedule| ScheduleView {
             schedule: planned.schedule.clone(),
             next: planned.next,
             last: planned.last.clone(),

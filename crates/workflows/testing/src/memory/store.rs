@@ -19,7 +19,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) flows: BTreeMap<FlowId, Flow>,
-    pub(super) schedules: BTreeMap<String, Planned>,
+    pub(super) schedules: BTreeMap<String, MemorySchedule>,
     /// In the order of their start.
     pub(super) order: Vec<FlowId>,
 }
@@ -62,7 +62,7 @@ impl Flow {
 }
 
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct MemorySchedule {
     pub(super) schedule: FlowSchedule,
     pub(super) next: Option<Timestamp>,
     pub(super) last: Option<FlowId>,
