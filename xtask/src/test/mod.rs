@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use self::binaries::BuiltTests;
+use self::binaries::{BuiltTests, TestBinary};
 use self::counts::Counts;
 use self::hangs::{LIMIT, LONG_LIMIT, SlowTests, watch_for_hangs};
 use self::schedule::{FinishedBinary, TestSetting};
@@ -41,10 +41,10 @@ pub(crate) struct TestOptions {
     /// an hour on a machine of its own.
     #[arg(long)]
     long: bool,
-    /// Also build the official command line and its hosts from pinned Go modules, a quarter of an hour
-    /// the first time, and compare with them live instead of with recordings.
+    /// Leave out the official command line, which is otherwise built from pinned Go modules where there is
+    /// Go: the engine is then compared with recordings, and what runs only live is skipped.
     #[arg(long)]
-    official: bool,
+    recorded: bool,
     /// Also run the browser tests of the console, three minutes with a Chromium.
     #[arg(long)]
     browser: bool,
@@ -76,24 +76,24 @@ pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
     let mut tools = setup::install(repo, SetupScope::Integration)?;
     // Checks leave processor time unused, and downloads use none. Who asks for some tests
     // only gets along with what an earlier run built.
-    let builds = options.cargo.is_empty() && options.official;
-    let (checked, go_tools) = thread::scope(|scope| {
+    let builds = options.cargo.is_empty() && !options.recorded;
+    let (prepared, go_tools) = thread::scope(|scope| {
         let building = builds.then(|| scope.spawn(|| setup::install_go_tools(repo)));
-        let checked = run.check(repo, options);
-        (checked, building.map(|building| building.join()))
+        let prepared = run
+            .check(repo, options)
+            .and_then(|()| run.build(repo, options));
+        (prepared, building.map(|building| building.join()))
     });
-    checked?;
+    let built = prepared?;
     match go_tools {
-        None if options.cargo.is_empty() => {
-            tools.leave_go_tools_out("left out without `--official`");
-        }
+        None if options.recorded => tools.leave_go_tools_out("left out with `--recorded`"),
         None => {}
         Some(Ok(go_tools)) => tools.add_go_tools(go_tools?),
         Some(Err(_)) => {
             bail!("set-up of the Go tools ended in a defect; the lines above say where")
         }
     }
-    run.tests(repo, options, &tools)?;
+    run.tests(repo, options, &tools, built)?;
     if options.cargo.is_empty() && tools.pulumi.path().is_some() {
         run.stage("bench engine, in short", |_| {
             bench::engine::short(repo, &tools)
@@ -168,17 +168,10 @@ impl TestRun {
         Ok(())
     }
 
-    fn tests(&mut self, repo: &Repo, options: &TestOptions, tools: &InstalledTools) -> Result<()> {
-        let skips = repo.join("target/test-skips.txt");
-        fs::create_dir_all(repo.join("target"))?;
-        fs::write(&skips, "")?;
-        let mut variables = env::variables(tools);
-        variables.push((env::SKIPS, skips.clone().into_os_string()));
-        if options.long {
-            variables.push((env::LONG, "1".into()));
-        }
+    /// The tests, where they are not left to cargo. They need tools only when they run.
+    fn build(&mut self, repo: &Repo, options: &TestOptions) -> Result<Vec<TestBinary>> {
+        let mut built = Vec::new();
         if options.cargo.is_empty() {
-            let mut built = Vec::new();
             self.stage("build of the tests, with lints", |_| {
                 let BuiltTests {
                     binaries,
@@ -189,6 +182,26 @@ impl TestRun {
                 Ok(())
             })?;
             timings::longest_first(repo, &mut built);
+        }
+        Ok(built)
+    }
+
+    fn tests(
+        &mut self,
+        repo: &Repo,
+        options: &TestOptions,
+        tools: &InstalledTools,
+        built: Vec<TestBinary>,
+    ) -> Result<()> {
+        let skips = repo.join("target/test-skips.txt");
+        fs::create_dir_all(repo.join("target"))?;
+        fs::write(&skips, "")?;
+        let mut variables = env::variables(tools);
+        variables.push((env::SKIPS, skips.clone().into_os_string()));
+        if options.long {
+            variables.push((env::LONG, "1".into()));
+        }
+        if options.cargo.is_empty() {
             let setting = TestSetting {
                 variables: variables.clone(),
                 limit: options.limit(),
@@ -205,11 +218,7 @@ impl TestRun {
         Ok(())
     }
 
-    fn side_by_side(
-        &mut self,
-        built: Vec<binaries::TestBinary>,
-        setting: &TestSetting<'_>,
-    ) -> Result<()> {
+    fn side_by_side(&mut self, built: Vec<TestBinary>, setting: &TestSetting<'_>) -> Result<()> {
         let mut failed = Vec::new();
         let (counts, times) = (&mut self.counts, &mut self.times);
         schedule::run(built, setting, |ended| {

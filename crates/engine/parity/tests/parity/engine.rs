@@ -33,6 +33,14 @@ impl Engine {
         }
     }
 
+    /// In messages of this suite.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Official => "official",
+            Self::Embedded => "nimbus",
+        }
+    }
+
     pub(crate) fn run(self, step: &Step, side: &Side, tools: &Tools) -> Told {
         match self {
             Self::Official => official(step, side, tools),

@@ -205,6 +205,15 @@ pub(crate) fn exists(case: &Case) -> bool {
     file(case).exists()
 }
 
+/// Whether there is a recording to compare with, and nobody asked for a new one.
+pub(crate) fn is_compared(case: &Case) -> bool {
+    exists(case) && !is_asked_for(case)
+}
+
+fn is_asked_for(case: &Case) -> bool {
+    case.records && env::var_os("NIMBUS_PARITY_RECORD").is_some()
+}
+
 /// The recorded steps, one text each.
 pub(crate) fn read(case: &Case) -> Vec<String> {
     let file = file(case);
@@ -216,7 +225,7 @@ pub(crate) fn read(case: &Case) -> Vec<String> {
 
 /// After a live run: writes the recording if that was asked for, else checks it.
 pub(crate) fn keep(case: &Case, steps: &[String]) {
-    if case.records && env::var_os("NIMBUS_PARITY_RECORD").is_some() {
+    if is_asked_for(case) {
         let file = file(case);
         fs::create_dir_all(file.parent().expect("a file in a folder")).unwrap();
         fs::write(file, steps.concat()).unwrap();
