@@ -288,6 +288,33 @@ fn a_python_program_with_a_dynamic_provider() {
 }
 
 #[test]
+fn a_forbidden_default_provider_is_said_without_a_trace_of_the_sdk() {
+    let test = "a_forbidden_default_provider_is_said_without_a_trace_of_the_sdk";
+    let Some(sdk) = node_sdk(test) else {
+        return;
+    };
+    // Several, so that some are turned away when the first has ended everything.
+    let site = Site::typescript(
+        &sdk,
+        "import * as pulumi from '@pulumi/pulumi';\n\
+         class Bucket extends pulumi.CustomResource {}\n\
+         for (const name of ['a', 'b', 'c', 'd']) {\n\
+             new Bucket('aws:s3/bucket:Bucket', name, {});\n\
+         }\n",
+    );
+    let forbid = ["set", "pulumi:disable-default-providers", r#"["*"]"#];
+    site.config(&forbid).ok();
+    for verb in [&["preview"][..], &["up", "--yes", "--skip-preview"]] {
+        let refused = site.program(verb).failed(1);
+        let said = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(said.contains("disable-default-providers"), "{said}");
+        for trace in ["UNAVAILABLE", "failed to deliver", "    at ", "grpc"] {
+            assert!(!said.contains(trace), "{trace}: {said}");
+        }
+    }
+}
+
+#[test]
 fn what_is_missing_is_said_before_anything_happens() {
     let site = Site::new();
     fs::remove_file(site.path("program/Pulumi.yaml")).unwrap();

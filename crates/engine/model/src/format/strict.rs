@@ -198,6 +198,8 @@ pub fn check_checkpoint(bytes: &[u8]) -> Result<(), StrictError> {
     walk.value(&file, Record(FILE))?;
     walk.version(&file)?;
     let latest = &file["checkpoint"]["latest"];
+    walk.at("checkpoint.latest.secrets_providers")
+        .secrets(&latest["secrets_providers"])?;
     let resources = latest["resources"].as_array().into_iter().flatten();
     for (index, resource) in resources.enumerate() {
         walk.at(&format!("checkpoint.latest.resources[{index}]"))
@@ -291,12 +293,28 @@ impl StrictWalk {
         entries: &Map<String, Value>,
         fields: &[(&'static str, Shape)],
     ) -> Result<(), StrictError> {
-        for (name, shape) in fields {
-            if let Some(value) = entries.get(*name) {
-                self.below(name, |walk| walk.value(value, *shape))?;
+        for (key, value) in entries {
+            // Its decoder does not tell upper from lower case in the names of fields.
+            let field = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key));
+            if let Some((_, shape)) = field {
+                self.below(key, |walk| walk.value(value, *shape))?;
             }
         }
         Ok(())
+    }
+
+    /// Who keeps the secrets: it must know the kind, and be able to begin with what it is told. Whether
+    /// the passphrase is the right one is found out later.
+    fn secrets(&self, provider: &Value) -> Result<(), StrictError> {
+        let kind = provider["type"].as_str().unwrap_or_default();
+        match kind {
+            "passphrase" => match provider["state"]["salt"].as_str() {
+                Some(salt) if is_salt(salt) => Ok(()),
+                _ => self.wrong("has no salt of a passphrase"),
+            },
+            "" | "service" | "cloud" | "b64" => Ok(()),
+            other => self.wrong(format!("names {other}, which is not known")),
+        }
     }
 
     fn version(&self, file: &Value) -> Result<(), StrictError> {
@@ -423,6 +441,14 @@ impl StrictWalk {
         }
         Ok(())
     }
+}
+
+/// A version, random bytes and something encrypted.
+fn is_salt(text: &str) -> bool {
+    let mut parts = text.splitn(3, ':');
+    let is_known = parts.next() == Some("v1");
+    let has_bytes = parts.next().is_some_and(|bytes| BASE64.decode(bytes).is_ok());
+    is_known && has_bytes && parts.next().is_some()
 }
 
 /// Numbers with dots and what may follow them; a leading `v` and missing parts are forgiven.

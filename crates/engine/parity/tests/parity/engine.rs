@@ -75,6 +75,16 @@ impl Engine {
         parsed(&output.stdout)
     }
 
+    /// Why the official reader refuses the state of the usual stack, if it does. Whether resources
+    /// contradict each other is not asked.
+    pub(crate) fn official_refusal(side: &Side, tools: &Tools) -> Option<String> {
+        let mut command = pulumi(side, tools);
+        command.args(["stack", "export", "--stack", "dev"]);
+        command.arg("--disable-integrity-checking");
+        let output = command.output().unwrap();
+        (!output.status.success()).then(|| shown(&output))
+    }
+
     /// Puts a state in place of that of the usual stack.
     pub(crate) fn import_state(self, file: &Path, side: &Side, tools: &Tools) {
         let mut command = match self {

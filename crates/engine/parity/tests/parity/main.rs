@@ -13,6 +13,7 @@
 
 mod case;
 mod cases;
+mod damaged;
 mod engine;
 mod lookup;
 mod normal;

@@ -156,11 +156,15 @@ impl Side {
 
     /// The state as the backend has it.
     pub(crate) fn state_file(&self, stack: &str) -> Vec<u8> {
+        fs::read(self.state_path(stack)).unwrap()
+    }
+
+    pub(crate) fn state_path(&self, stack: &str) -> PathBuf {
         let stacks = self
             .backend()
             .join(".pulumi/stacks")
             .join(self.case.program);
-        fs::read(stacks.join(format!("{stack}.json"))).unwrap()
+        stacks.join(format!("{stack}.json"))
     }
 
     /// The provider calls since the last time, one JSON object per line.

@@ -21,6 +21,8 @@ const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
 const ASSET: &str = "c44067f5952c0a294b673a41bacd8c17";
 const ARCHIVE: &str = "0def7320c3a5731c473e5ecbe6d01bc7";
 const REFERENCE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
+const BYTES: &str = "803fd3297a5875dc03ca845dda5d2a98";
+const FLOAT: &str = "8ad145fe-0d11-4827-bfd7-1abcbf086f5c";
 /// What belongs to the version that the manifest names.
 const MAGIC: &str = "7dff0d166258e7f1d265e8e044021ea087795d58a0c6415ab6fe8b7c790e447f";
 const TEXT_HASH: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
@@ -39,7 +41,7 @@ fn a_state_that_one_engine_wrote_is_read_by_the_other() {
     };
     let draws = &mut Draws::new(seed(3));
     for round in 0..short_or_long(2, 40) {
-        let state = deployment(draws);
+        let state = deployment(draws, 60);
         for engine in [Engine::Official, Engine::Embedded] {
             compare(
                 &case,
@@ -75,7 +77,8 @@ fn compare(case: &Case, folder: &std::path::Path, tools: &Tools, writer: Engine,
     );
 }
 
-fn deployment(draws: &mut Draws) -> Value {
+/// An export with every field of the format, of this many resources.
+pub(crate) fn deployment(draws: &mut Draws, count: usize) -> Value {
     let mut resources = vec![
         json!({"urn": urn("pulumi:pulumi:Stack", "basics-dev"), "custom": false, "type": "pulumi:pulumi:Stack"}),
         json!({
@@ -84,7 +87,7 @@ fn deployment(draws: &mut Draws) -> Value {
         }),
     ];
     let mut urns = vec![];
-    for number in 0..60 {
+    for number in 0..count {
         let name = *draws.pick(&["plain", "a b", "ünï", "slash/colon:", "quote\"s"]);
         let type_ = *draws.pick(&[
             "parity:index:Thing",
@@ -206,7 +209,7 @@ fn properties(draws: &mut Draws) -> Value {
 }
 
 fn value(draws: &mut Draws, depth: usize) -> Value {
-    let leaves = if depth == 0 { 9 } else { 14 };
+    let leaves = if depth == 0 { 11 } else { 16 };
     match draws.below(leaves) {
         0 => Value::Null,
         1 => json!(draws.happens(50)),
@@ -232,15 +235,21 @@ fn value(draws: &mut Draws, depth: usize) -> Value {
         8 => {
             json!({SIGNATURE: REFERENCE, "urn": urn("parity:index:Thing", "elsewhere"), "id": draws.pick(&["", "i-1"]), "packageVersion": "1.0.0"})
         }
-        9 => {
+        // Bytes that are no text, and numbers that JSON does not have.
+        9 => json!({SIGNATURE: BYTES, "value": draws.pick(&["AGhlbGxvIID+/w==", "/w=="])}),
+        10 => {
+            let bits = draws.pick(&["7ff0000000000000", "fff0000000000000", "7ff8000000000001"]);
+            json!({SIGNATURE: FLOAT, "value": bits})
+        }
+        11 => {
             let inside = value(draws, depth - 1);
             json!({SIGNATURE: SECRET, "plaintext": inside.to_string()})
         }
-        10 => {
+        12 => {
             let asset = json!({SIGNATURE: ASSET, "hash": TEXT_HASH, "text": "foo"});
             json!({SIGNATURE: ARCHIVE, "hash": TEXT_HASH, "assets": {"a.txt": asset}})
         }
-        11 | 12 => Value::Array(
+        13 | 14 => Value::Array(
             (0..draws.below(4))
                 .map(|_| value(draws, depth - 1))
                 .collect(),

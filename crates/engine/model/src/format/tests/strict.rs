@@ -123,6 +123,18 @@ fn versions_features_and_whatever_is_no_checkpoint_are_refused() {
             json!({"version": 3, "checkpoint": {"latest": {"snippets": [{"descriptor": {"name": 1}}]}}}),
             "snippets[0].descriptor.name is not a text",
         ),
+        (
+            json!({"version": 3, "checkpoint": {"latest": {"secrets_providers": {"type": "magic"}}}}),
+            "secrets_providers names magic",
+        ),
+        (
+            json!({"version": 3, "checkpoint": {"latest": {"secrets_providers": {"type": "passphrase", "state": {"salt": "v2:AA==:x"}}}}}),
+            "has no salt of a passphrase",
+        ),
+        (
+            json!({"version": 3, "checkpoint": {"Latest": {"Resources": {}}}}),
+            "checkpoint.Latest.Resources is not a list",
+        ),
     ] {
         let error = check_checkpoint(&bytes(&file)).unwrap_err().to_string();
         assert!(error.contains(refused), "{error}");

@@ -1,7 +1,7 @@
 //! A stack that goes back and forth between the engines while a program drawn at random changes.
 //!
-//! `NIMBUS_PARITY_SEED` draws another sequence. The short form has a few hand-overs, the long one more
-//! than twenty. The whole sequence follows from the seed, which every failure names.
+//! `NIMBUS_PARITY_SEED` draws another sequence. Every step is a hand-over. The whole sequence follows
+//! from the seed, which every failure names.
 
 use nimbus_test_tools::short_or_long;
 
@@ -9,13 +9,12 @@ use crate::case::{Step, destroy, preview, program, python, refresh, typescript, 
 use crate::plan::{Draws, Plan, seed};
 use crate::runner::check;
 
-/// The steps, each of which is a hand-over.
-fn steps(seed: u64, project: &str) -> Vec<Step> {
-    let versions = short_or_long(3, 12);
+/// At least this many steps, each of which the other engine does.
+fn steps(seed: u64, project: &str, hand_overs: usize) -> Vec<Step> {
     let draws = &mut Draws::new(seed);
     let mut plan = Plan::first(draws);
     let mut steps = Vec::new();
-    for _ in 0..versions {
+    while steps.len() + 2 < hand_overs {
         let text = plan.text();
         let with = |step: Step| step.swapped().after(program("plan.json", text.clone()));
         match (draws.below(6), plan.some_urn(draws, project)) {
@@ -40,12 +39,12 @@ fn steps(seed: u64, project: &str) -> Vec<Step> {
 
 #[test]
 fn handed_on() {
-    let steps = steps(seed(14), "handed-on");
+    let steps = steps(seed(14), "handed-on", short_or_long(20, 60));
     check(&typescript("handed-on", steps).unrecorded());
 }
 
 #[test]
 fn python_handed_on() {
-    let steps = steps(seed(41), "python-handed-on");
+    let steps = steps(seed(41), "python-handed-on", short_or_long(10, 30));
     check(&python("python-handed-on", steps).unrecorded());
 }
