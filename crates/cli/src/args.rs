@@ -93,7 +93,14 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Control plane",
-        &["up", "migrate-database", "backup", "restore", "recover"],
+        &[
+            "up",
+            "worker",
+            "migrate-database",
+            "backup",
+            "restore",
+            "recover",
+        ],
     ),
     (
         "Administration of a control plane",

@@ -379,6 +379,10 @@ codes! {
     APPROVAL_DENIED = 1026, Refused, final, "The run was denied";
     APPROVAL_EXPIRED = 1027, Refused, final, "Nobody decided on the run in time";
 
+    // Workers on other machines.
+    WORKER_WITHOUT_TLS = 1060, Refused, final, "A worker would be given secrets over a network without TLS";
+    WORKER_REFUSED = 1061, Forbidden, final, "The server no longer takes the worker's key";
+
     // Configuration items.
     ITEMS_INVALID = 1100, Invalid, final, "A file of configuration items cannot be imported";
     CLASS_INVALID = 1101, Invalid, final, "A class of configuration items cannot be used as it is written";

@@ -360,6 +360,18 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-control-client",
         &["nimbus-control-wire", "nimbus-core", "nimbus-disk"],
     ),
+    // Runs of a server, on another machine: no database, only the API.
+    (
+        "nimbus-control-worker",
+        &[
+            "nimbus-control-client",
+            "nimbus-control-metrics",
+            "nimbus-control-runs",
+            "nimbus-control-store",
+            "nimbus-control-wire",
+            "nimbus-core",
+        ],
+    ),
     (
         "nimbus-cli",
         &[
@@ -370,6 +382,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-server",
             "nimbus-control-store",
             "nimbus-control-wire",
+            "nimbus-control-worker",
             "nimbus-core",
             "nimbus-disk",
             "nimbus-document",

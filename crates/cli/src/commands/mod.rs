@@ -292,6 +292,8 @@ pub(crate) enum NimbusCommand {
     Workflow(admin::workflow::WorkflowArgs),
     /// List what an installation does by the clock, pause it and let it go on
     Schedule(admin::workflow::ScheduleArgs),
+    /// Carry runs of a server out on this machine; list and drain workers
+    Worker(admin::worker::WorkerArgs),
     /// Explain an error code
     Explain(explain::ExplainArgs),
     /// Print a completion script for a shell
@@ -454,6 +456,7 @@ impl NimbusCommand {
             Self::Webhook(args) => admin::webhook::run(args, context).await,
             Self::Workflow(args) => admin::workflow::run(args, context).await,
             Self::Schedule(args) => admin::workflow::schedule(args, context).await,
+            Self::Worker(args) => admin::worker::run(args, context).await,
             Self::Explain(args) => explain::run(args, context).await,
             Self::Completions(args) => completions::run(args, context).await,
             Self::Man(args) => man::run(args, context).await,

@@ -18,6 +18,7 @@ impl NimbusCommand {
         match self {
             Self::Config(_)
             | Self::Up(_)
+            | Self::Worker(_)
             | Self::MigrateDatabase(_)
             | Self::Backup(_)
             | Self::Restore(_)

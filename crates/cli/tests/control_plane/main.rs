@@ -25,4 +25,5 @@ mod settings;
 mod several;
 mod support;
 mod unit_states;
+mod workers;
 mod workflows;

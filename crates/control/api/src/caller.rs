@@ -55,6 +55,32 @@ impl FromRequestParts<ApiState> for SignedCall {
     }
 }
 
+/// As [`SignedCall`], for a worker: what a run writes is not counted as what somebody asks, for a run that had to wait
+/// would lose its lease. Which operation it is decides whether the caller may; everybody else is refused there.
+pub(crate) struct WorkerSigned(pub(crate) Call);
+
+impl FromRequestParts<ApiState> for WorkerSigned {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let known = parts.extensions.get::<KnownCall>().cloned();
+        let context = context(parts);
+        let who = identify(parts, state, &context).await?;
+        let ip = context.ip;
+        let call = Call { who, context };
+        name(state, &call);
+        if let Some(known) = known {
+            known.0.get_or_init(|| call.clone());
+        }
+        if !state.app.is_worker(&call) {
+            state.limits.take_caller(&call.who)?;
+        } else {
+            state.limits.worker_proved(ip);
+        }
+        Ok(Self(call))
+    }
+}
+
 /// As [`SignedCall`], for a socket: with what its caller proved who they are, to be asked again later.
 ///
 /// A browser opens sockets for any site and sends its cookies along, so a cookie counts only from our own pages. Browsers

@@ -1,7 +1,8 @@
 //! How often somebody may ask.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nimbus_control_app::{Failure, Identity};
 use nimbus_control_auth::network::Network;
@@ -21,7 +22,12 @@ pub struct ApiLimits {
     callers: Mutex<Limiter<String>>,
     /// Per tenant, of all its callers together.
     tenants: Mutex<Limiter<TenantId>>,
+    /// Networks from which a worker proved itself, and when it last did.
+    workers: Mutex<HashMap<Option<Network>, Instant>>,
 }
+
+/// For so long a network is a worker's after it proved itself.
+const WORKER_PROOF: Duration = Duration::from_secs(60);
 
 impl ApiLimits {
     /// Requests from one address.
@@ -36,7 +42,22 @@ impl ApiLimits {
             sign_ins: Mutex::new(Limiter::new(sign_ins)),
             callers: Mutex::new(Limiter::new(callers)),
             tenants: Mutex::new(Limiter::new(Limit::NONE)),
+            workers: Mutex::default(),
         }
+    }
+
+    /// A worker proved itself from there.
+    pub(crate) fn worker_proved(&self, ip: Option<IpAddr>) {
+        let mut workers = self.workers.lock();
+        workers.retain(|_, proved| proved.elapsed() < WORKER_PROOF);
+        workers.insert(ip.map(Network::of_caller), Instant::now());
+    }
+
+    /// Whether a worker proved itself from there of late: its calls are as many as its runs need.
+    pub(crate) fn is_worker(&self, ip: Option<IpAddr>) -> bool {
+        let workers = self.workers.lock();
+        let proved = workers.get(&ip.map(Network::of_caller));
+        proved.is_some_and(|proved| proved.elapsed() < WORKER_PROOF)
     }
 
     /// What all callers of a tenant may ask for together, so that no tenant takes the server from the others.

@@ -72,7 +72,10 @@ pub(crate) async fn around(
     let operation = operation_of(&request);
     let allowed = allowed_methods(&request);
     let answer = async {
-        if let Err(failure) = state.limits.take_address(client) {
+        let worker = operation.is_some_and(|operation| operation.id.starts_with("workers."));
+        if !(worker && state.limits.is_worker(client))
+            && let Err(failure) = state.limits.take_address(client)
+        {
             return Err(Arc::new(failure));
         }
         // Before anything is done for it, so that refusing costs next to nothing.

@@ -39,6 +39,12 @@ const WITHOUT: &[Operation] = &[
     operation::EXPLAIN,
     operation::EXPORT_STATE,
     operation::STORE_CONTENTS,
+    operation::JOIN_WORKER,
+    operation::DRAIN_WORKER,
+    operation::RESUME_WORKER,
+    operation::BEAT_WORKER,
+    operation::TAKE_RUN,
+    operation::CALL_RUN,
 ];
 
 /// Their answers have a secret, which is not kept.

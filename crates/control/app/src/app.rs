@@ -32,6 +32,7 @@ use crate::state_exports::StateExports;
 use crate::states::StateSource;
 use crate::system::SystemSource;
 use crate::topic_watchers::TopicWatchers;
+use crate::workers::HeldRunSource;
 
 pub(crate) use permit::{EVERY_ENVIRONMENT, Permit};
 
@@ -116,6 +117,8 @@ pub(crate) struct AppInner {
     pub(crate) logs: LiveLogs,
     pub(crate) states: OnceLock<Arc<dyn StateSource>>,
     pub(crate) system: OnceLock<Arc<dyn SystemSource>>,
+    /// Answers workers on other machines.
+    pub(crate) held_runs: OnceLock<Arc<dyn HeldRunSource>>,
     /// Reads programs of components.
     pub(crate) surfaces: OnceLock<Arc<dyn SurfaceReader>>,
     /// Reads orders for simulated clouds.
@@ -172,6 +175,7 @@ impl App {
                 logs: LiveLogs::default(),
                 states: OnceLock::new(),
                 system: OnceLock::new(),
+                held_runs: OnceLock::new(),
                 surfaces: OnceLock::new(),
                 orders: OnceLock::new(),
                 readings: Arc::new(Semaphore::new(MOST_READINGS_AT_ONCE)),
@@ -203,6 +207,12 @@ impl App {
     pub fn tell_system_by(&self, source: Arc<dyn SystemSource>) {
         // An error is a server that has one already.
         let _ = self.inner.system.set(source);
+    }
+
+    /// From now on workers on other machines are answered there. The first one stays.
+    pub fn answer_workers_with(&self, source: Arc<dyn HeldRunSource>) {
+        // An error is a server that has one already.
+        let _ = self.inner.held_runs.set(source);
     }
 
     /// Rings when there may be a run to carry out.

@@ -114,7 +114,7 @@ impl App {
     }
 
     /// The installation is the operator's: in another tenant there is none to be seen.
-    async fn permit_platform(
+    pub(crate) async fn permit_platform(
         &self,
         call: &Call,
         operation: Operation,

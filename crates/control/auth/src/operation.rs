@@ -41,6 +41,7 @@ const CHOOSING: &[&str] = &[
     "semantic",
     "stacks",
     "system",
+    "workers",
     "workflows",
     "schedules",
     "templates",
@@ -255,6 +256,14 @@ operations! {
     LIST_SCHEDULES = "schedules.list" GET "/api/v1/schedules" Permission("system:setting:read");
     PAUSE_SCHEDULE = "schedules.pause" POST "/api/v1/schedules/{schedule}/pause" Permission("system:setting:manage");
     RESUME_SCHEDULE = "schedules.resume" POST "/api/v1/schedules/{schedule}/resume" Permission("system:setting:manage");
+    LIST_WORKERS = "workers.list" GET "/api/v1/workers" Permission("system:setting:read");
+    JOIN_WORKER = "workers.join" POST "/api/v1/workers" Permission("system:worker:join");
+    DRAIN_WORKER = "workers.drain" POST "/api/v1/workers/{worker}/drain" Permission("system:setting:manage");
+    RESUME_WORKER = "workers.resume" POST "/api/v1/workers/{worker}/resume" Permission("system:setting:manage");
+    LEAVE_WORKER = "workers.leave" DELETE "/api/v1/workers/{worker}" Permission("system:worker:join");
+    BEAT_WORKER = "workers.beat" POST "/api/v1/workers/{worker}/beat" Permission("system:worker:join");
+    TAKE_RUN = "workers.take" POST "/api/v1/workers/{worker}/take" Permission("system:worker:join");
+    CALL_RUN = "workers.call" POST "/api/v1/workers/{worker}/runs/{run}" Permission("system:worker:join");
     LIST_COMPONENTS = "components.list" GET "/api/v1/components" Permission("component:definition:read");
     CREATE_COMPONENT = "components.create" POST "/api/v1/components" Permission("component:definition:create");
     GET_COMPONENT = "components.get" GET "/api/v1/components/{component}" Permission("component:definition:read");

@@ -177,6 +177,7 @@ permissions! {
     "audit:retention:manage" Provider Write "set how long the audit trail stays in the database";
     "system:setting:read" Provider Read "see the installation's settings";
     "system:setting:manage" Provider Write "change the installation's settings";
+    "system:worker:join" Provider Write "carry runs out for the installation, with what they need of their tenants";
     "system:key:rotate" Provider Write "replace encryption keys";
 }
 

@@ -281,6 +281,7 @@ mod tests {
         ("audit.export", "a file"),
         ("workspace.", "files"),
         ("deployments.unit.", "made for the console"),
+        ("workers.", "the operator's, by REST and the command line"),
         ("workflows.", "the operator's, by REST and the command line"),
         ("schedules.", "the operator's, by REST and the command line"),
         ("gates.", "nobody asks for them by GraphQL yet"),

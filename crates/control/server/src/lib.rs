@@ -17,6 +17,7 @@ mod runs;
 mod server;
 mod stopping;
 mod system;
+mod workers;
 mod workflows;
 
 pub use api::{ApiOptions, InstallationKeys, RequestRates, recover, restore_tenant};

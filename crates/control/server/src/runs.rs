@@ -18,6 +18,7 @@ use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use serde_json::Value;
 
 use crate::system::ServedSystem;
+use crate::workers::ServedWorkers;
 
 /// What an operator may set about runs.
 #[derive(Clone, Debug)]
@@ -45,15 +46,15 @@ pub(crate) fn start(app: &App, options: &RunOptions, data_dir: &Path) -> Result<
     app.tell_system_by(Arc::new(ServedSystem::new(options)));
     app.read_programs_with(program_reader(options)?);
     app.check_orders_with(nimbus_control_runs::check_order);
-    Ok(RunDriver::start(
-        store,
-        Arc::new(ToldCarrier {
-            runs: tenant_runs,
-            app: app.clone(),
-        }),
-        settings,
-        app.run_wakeup(),
-    ))
+    let carrier: Arc<dyn RunCarrier> = Arc::new(ToldCarrier {
+        runs: tenant_runs.clone(),
+        app: app.clone(),
+    });
+    app.answer_workers_with(Arc::new(ServedWorkers {
+        runs: tenant_runs,
+        carrier: Arc::clone(&carrier),
+    }));
+    Ok(RunDriver::start(store, carrier, settings, app.run_wakeup()))
 }
 
 /// Carries runs out, and tells their workflows when a row was given back.

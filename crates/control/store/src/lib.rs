@@ -67,6 +67,7 @@ mod unit_record;
 mod weakness;
 mod webhook;
 mod work;
+mod worker;
 
 pub use address_pool::{AddressPool, PoolUsage};
 pub use approval::{ApprovalFilter, ApprovalMove, NewApproval, StoredApproval, StoredDecision};
@@ -130,3 +131,4 @@ pub use unit_record::{EnvironmentKey, StoredSignature};
 pub use weakness::Weakness;
 pub use webhook::{MOST_WEBHOOKS, StoredWebhook, WebhookSetup};
 pub use work::WorkTurn;
+pub use worker::{NewWorker, StoredWorker};

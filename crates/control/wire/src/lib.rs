@@ -17,6 +17,7 @@ mod run;
 mod state;
 mod system;
 mod unit_state;
+mod worker;
 mod workflow;
 mod workspace;
 mod zone;
@@ -62,6 +63,10 @@ pub use system::{DatabaseView, RunnersView, SystemCheck, SystemView};
 pub use unit_state::{
     JournalAct, RepairAct, RepairUnit, ResourceDifference, StateDifference, UnitHealth,
     UnitHistory, UnitJournal, UnitRepairReport, UnitStateVersion,
+};
+pub use worker::{
+    JoinWorker, TakeRun, TakenRunView, WorkerAbilities, WorkerAnswer, WorkerBeat, WorkerCall,
+    WorkerList, WorkerOrders, WorkerView,
 };
 pub use workflow::{PlatformSchedule, PlatformSchedules, WorkflowEntry, WorkflowList};
 pub use workspace::{

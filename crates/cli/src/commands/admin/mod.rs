@@ -25,6 +25,7 @@ mod server;
 pub(crate) mod tenant;
 pub(crate) mod user;
 pub(crate) mod webhook;
+pub(crate) mod worker;
 pub(crate) mod workflow;
 pub(crate) mod zone;
 

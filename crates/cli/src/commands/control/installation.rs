@@ -120,7 +120,7 @@ pub(super) fn installation_keys(
 }
 
 /// Where the system keeps the data of services, or the user's own data.
-fn default_data_dir() -> Result<PathBuf> {
+pub(crate) fn default_data_dir() -> Result<PathBuf> {
     if nix::unistd::Uid::effective().is_root() {
         return Ok("/var/lib/nimbus".into());
     }

@@ -138,7 +138,7 @@ fn refuse_in_project(
     Err(Error::new(ErrorCode::PROJECT_HERE, message).with_help(help))
 }
 
-fn run_options(context: &CommandContext) -> Result<RunOptions> {
+pub(crate) fn run_options(context: &CommandContext) -> Result<RunOptions> {
     let settings = &context.settings()?.settings.runs;
     let places = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let modules = settings.node_modules.value.as_ref();
@@ -288,7 +288,7 @@ fn limit(rate: Rate) -> Limit {
 }
 
 /// Ready when somebody asks the process to end.
-fn stop_requested() -> Result<impl Future<Output = ()> + Send + 'static> {
+pub(crate) fn stop_requested() -> Result<impl Future<Output = ()> + Send + 'static> {
     let listen = |kind| {
         signal(kind).map_err(|error| {
             Error::new(ErrorCode::INTERNAL, "signals cannot be heard").with_source(error)

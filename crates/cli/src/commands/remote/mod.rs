@@ -64,6 +64,7 @@ impl NimbusCommand {
             | Self::Webhook(_)
             | Self::Workflow(_)
             | Self::Schedule(_)
+            | Self::Worker(_)
             | Self::Resolver(_)
             | Self::Ipam(_)
             | Self::Naming(_)

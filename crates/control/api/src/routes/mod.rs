@@ -24,6 +24,7 @@ mod tenants;
 mod unit_states;
 mod users;
 mod webhooks;
+mod workers;
 mod workflows;
 mod workspace;
 mod zones;
@@ -66,6 +67,7 @@ pub(crate) fn all() -> Vec<Route> {
         semantic::routes(),
         cmdb::routes(),
         zones::routes(),
+        workers::routes(),
         workflows::routes(),
     ]
     .into_iter()

@@ -97,6 +97,11 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "zones.update" => json!({"provider": "aws"}),
         "zones.publish" | "zones.environments.create" => json!({}),
         "zones.templates.put" => json!({"mandatory_components": []}),
+        "workers.join" => json!({"id": nobody, "name": unique, "version": "1", "slots": 1,
+            "abilities": {"sandbox": "strict"}}),
+        "workers.beat" => json!({"running": 0}),
+        "workers.take" => json!({"full": []}),
+        "workers.call" => json!({"tenant": nobody, "epoch": 1, "call": {"call": "manifest"}}),
         "workspace.change" => json!({"put": {}, "remove": []}),
         "workspace.contents.store" => json!({"contents": {}}),
         "auth.logout"
@@ -105,6 +110,8 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         | "webhooks.rotate"
         | "schedules.pause"
         | "schedules.resume"
+        | "workers.drain"
+        | "workers.resume"
         | "webhooks.test"
         | "webhooks.resend"
         | "deliveries.resend"
@@ -157,6 +164,7 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         "{ci}",
         "{relationship}",
         "{compartment}",
+        "{worker}",
     ] {
         path = path.replace(name, &Uuid::new_v4().to_string());
     }
