@@ -1,19 +1,27 @@
 //! A refresh on a server: what is found is told live, shown, and put right by the next deploy.
 
+use std::io::ErrorKind;
 use std::net::TcpStream;
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread;
+use std::time::Duration;
 
 use nimbus_test_tools::{Tool, tool_or_skip};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::stream::MaybeTlsStream;
-use tokio_tungstenite::tungstenite::{Message, WebSocket, connect};
+use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, connect};
 
 use crate::deployments::ApiCaller;
 use crate::remote::{Both, ID, with};
 use crate::support::{PATIENCE, body_of, request};
 
-/// A connection on which events of a tenant are heard.
-struct EventListener(WebSocket<MaybeTlsStream<TcpStream>>);
+/// A connection on which events of a tenant are heard. A thread of its own reads, so that signs of life are answered
+/// while the test is about something else: a server ends a connection that gives none.
+struct EventListener {
+    heard: Receiver<String>,
+    said: Sender<String>,
+}
 
 impl EventListener {
     fn open(caller: &ApiCaller, path: &str, protocol: Option<&'static str>) -> Self {
@@ -27,21 +35,25 @@ impl EventListener {
         }
         let (socket, _) = connect(asked).unwrap();
         if let MaybeTlsStream::Plain(stream) = socket.get_ref() {
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let look = Duration::from_millis(50);
+            stream.set_read_timeout(Some(look)).unwrap();
         }
-        Self(socket)
+        let (tell, heard) = mpsc::channel();
+        let (said, wishes) = mpsc::channel();
+        thread::spawn(move || attend(socket, &tell, &wishes));
+        Self { heard, said }
     }
 
     /// Engine.IO 4 and Socket.IO 5 in plain texts, signed in; and what the server said then.
     fn of_socket_io(caller: &ApiCaller) -> (Self, Value) {
-        let mut listener = Self::open(caller, "/socket.io/?EIO=4&transport=websocket", None);
+        let listener = Self::open(caller, "/socket.io/?EIO=4&transport=websocket", None);
         listener.say(format!("40{}", json!({"token": caller.token})));
         let ready = listener.event("ready");
         (listener, ready)
     }
 
     fn of_graphql(caller: &ApiCaller, query: &str) -> Self {
-        let mut listener = Self::open(caller, "/graphql", Some("graphql-transport-ws"));
+        let listener = Self::open(caller, "/graphql", Some("graphql-transport-ws"));
         listener.say(json!({"type": "connection_init"}).to_string());
         assert!(listener.text().contains("connection_ack"));
         let payload = json!({"query": query});
@@ -50,26 +62,18 @@ impl EventListener {
         listener
     }
 
-    fn say(&mut self, text: String) {
-        self.0.send(Message::Text(text.into())).unwrap();
+    fn say(&self, text: String) {
+        self.said.send(text).unwrap();
     }
 
-    fn text(&mut self) -> String {
-        loop {
-            if let Message::Text(text) = self.0.read().unwrap() {
-                return text.to_string();
-            }
-        }
+    fn text(&self) -> String {
+        self.heard.recv_timeout(PATIENCE).unwrap()
     }
 
     /// The next event of Socket.IO with this name.
-    fn event(&mut self, name: &str) -> Value {
+    fn event(&self, name: &str) -> Value {
         loop {
             let packet = self.text();
-            if packet == "2" {
-                // A sign of life is answered with one.
-                self.say("3".to_owned());
-            }
             let Some(said) = packet.strip_prefix("42") else {
                 continue;
             };
@@ -81,13 +85,47 @@ impl EventListener {
     }
 
     /// The next thing that the subscription tells.
-    fn told(&mut self, field: &str) -> Value {
+    fn told(&self, field: &str) -> Value {
         loop {
             let message: Value = serde_json::from_str(&self.text()).unwrap();
             if message["type"] == "next" {
                 return message["payload"]["data"][field].clone();
             }
             assert_ne!(message["type"], "error", "{message}");
+        }
+    }
+}
+
+/// Says what the test wants said and hands on what is heard, until either end is gone.
+fn attend(
+    mut socket: WebSocket<MaybeTlsStream<TcpStream>>,
+    tell: &Sender<String>,
+    wishes: &Receiver<String>,
+) {
+    loop {
+        let wish = wishes.try_recv();
+        if wish == Err(TryRecvError::Disconnected) {
+            return;
+        }
+        if let Ok(text) = wish
+            && socket.send(Message::Text(text.into())).is_err()
+        {
+            return;
+        }
+        let text = match socket.read() {
+            Ok(Message::Text(text)) => text.to_string(),
+            Ok(_) => continue,
+            Err(Error::Io(error))
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+            {
+                continue;
+            }
+            Err(_) => return,
+        };
+        // Engine.IO asks for a sign of life in a packet of its own.
+        let lives = text != "2" || socket.send(Message::Text("3".into())).is_ok();
+        if !lives || tell.send(text).is_err() {
+            return;
         }
     }
 }
@@ -120,13 +158,13 @@ fn drift_is_told_shown_and_put_right_by_the_next_deploy() {
     assert!(skipped.stdout.contains("2 skipped"), "{}", skipped.stdout);
 
     let caller = ApiCaller::new(&both.server);
-    let (mut live, ready) = EventListener::of_socket_io(&caller);
+    let (live, ready) = EventListener::of_socket_io(&caller);
     let watched = format!(
         "subscription {{ driftDetected(tenantId: {}, since: {}) \
          {{ deployment environment unit run rehearsal traceId }} }}",
         ready["tenant_id"], ready["cursor"]
     );
-    let mut subscribed = EventListener::of_graphql(&caller, &watched);
+    let subscribed = EventListener::of_graphql(&caller, &watched);
     let standing = || {
         let query = format!(
             "{{ deploymentStatus(id: \"{ID}\", rehearsal: true) {{ stacks {{ name state }} }} }}"
