@@ -402,7 +402,7 @@ mod tests {
         let arguments = numbered(|_| "id: 1 ".to_owned());
         for document in [
             format!("query({variables}) {{ me {{ id }} }}"),
-            format!("{{ {spreads} {spreads} }}"),
+            format!("{{ {spreads} }}"),
             format!("{{ tenant({arguments}) {{ id }} }}"),
             format!("{{ a(b: [{}]) }}", "x ".repeat(9000)),
         ] {

@@ -297,6 +297,7 @@ mod tests {
         ("deployments.unit.", "made for the console"),
         ("workflows.", "the operator's, by REST and the command line"),
         ("schedules.", "the operator's, by REST and the command line"),
+        ("tenant_schedules.", "nobody asks for them by GraphQL yet"),
         ("gates.", "nobody asks for them by GraphQL yet"),
         (
             "approvals.policies.put",

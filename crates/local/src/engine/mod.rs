@@ -422,8 +422,11 @@ impl From<OperationEffects> for UnitReport {
 fn in_words_of_a_run(error: Error, said: Option<String>, job: &UnitJob) -> Error {
     match error.code() {
         ErrorCode::PROGRAM_ENDED_IN_ERROR => match said {
-            Some(said) => program_failed(&error, &said, &job.unit.component),
-            None => error,
+            // An engine that knows more, such as what a sandbox kept the program from, is heard.
+            Some(said) if error.message().ends_with(')') => {
+                program_failed(&error, &said, &job.unit.component)
+            }
+            Some(_) | None => error,
         },
         ErrorCode::OUTCOMES_UNKNOWN => error.with_help("`nimbus resume` looks them up"),
         ErrorCode::STEPS_FAILED if error.help().is_some() => {
@@ -442,13 +445,13 @@ fn in_words_of_a_run(error: Error, said: Option<String>, job: &UnitJob) -> Error
 fn program_failed(error: &Error, said: &str, component: &ComponentName) -> Error {
     let message = format!("the program failed: {}", cause_line(said));
     let told = Error::new(error.code(), message);
-    match said.contains("Missing required configuration variable") {
-        true => told.with_help(format!(
+    if said.contains("Missing required configuration variable") {
+        return told.with_help(format!(
             "give it a value in the manifest, under spec.stacks.{component}.config, or keep it with `nimbus secret set` and \
              name it there as {{secret: NAME}}"
-        )),
-        false => told,
+        ));
     }
+    told
 }
 
 /// The line of a program's complaint that says what is wrong: the last of a Python traceback, else the first that announces

@@ -256,7 +256,7 @@ fn a_plan_has_the_same_digest_wherever_and_whenever_it_is_made() {
     let plan = plan(&[("network", RunReason::NeverDeployed)]);
     assert_eq!(
         plan.digest(),
-        "88297b2d5b2de6adfc103403e6f0b4f3a861b559e8351dfc09af7a2603318eca"
+        "033bad81ff5c4460e67f26c285bd2c5ef457da06d8f67982bd498309645703e2"
     );
     let mut learnt = plan.clone();
     learnt.layers[0][0].estimate = Estimate::default().learnt(3_600, 1);
