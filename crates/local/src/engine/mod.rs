@@ -422,8 +422,7 @@ impl From<OperationEffects> for UnitReport {
 fn in_words_of_a_run(error: Error, said: Option<String>, job: &UnitJob) -> Error {
     match error.code() {
         ErrorCode::PROGRAM_ENDED_IN_ERROR => match said {
-            // An engine that knows more, such as what a sandbox kept the program from, is heard.
-            Some(said) if error.message().ends_with(')') => {
+            Some(said) if !is_explained(&error) => {
                 program_failed(&error, &said, &job.unit.component)
             }
             Some(_) | None => error,
@@ -438,6 +437,12 @@ fn in_words_of_a_run(error: Error, said: Option<String>, job: &UnitJob) -> Error
         ),
         _ => error,
     }
+}
+
+/// Whether the engine says, in the last line, what the sandbox kept the program from: that helps more than the program's words.
+fn is_explained(error: &Error) -> bool {
+    let last = error.message().lines().next_back().unwrap_or_default();
+    last.contains("sandbox") || last.contains("without network")
 }
 
 /// Why a program failed is what it said; that it ended is not. The advice of Pulumi's SDKs about a value that is missing is for a
